@@ -24,7 +24,7 @@ NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
 ENGINE := tests/backend tests/nn tests/ops $(wildcard tests/test_*.py)
 TRAINING := tests/bert/test_pretraining.py::test_it_learns_more_than_how_frequent_the_words_are
 LONG_CHAPTERS := $(addprefix tests/course/chapters/test_,mlm.py mlm_own_training.py modern.py pretraining_knowledge.py pretraining_variants.py scaling.py transformer_page.py)
-LATER := $(addprefix tests/bert/test_,look.py metrics.py predict.py story_scores.py task_metrics.py task_predict.py tasks.py \
+LATER := $(addprefix tests/bert/test_,metrics.py predict.py story_scores.py task_metrics.py task_predict.py tasks.py \
 	finetuning.py::test_the_tables_and_what_is_said) tests/training/test_resuming.py::test_the_last_checkpoint_is_the_model \
 	$(addprefix tests/seq2seq/test_,masks.py recurrent_seq2seq.py scores.py translate.py training.py::test_a_run_and_what_it_leaves) \
 	$(filter-out $(LONG_CHAPTERS),$(wildcard tests/course/chapters/test_*.py))

@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
-import os
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -21,22 +19,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from minigrad import backend
+from minigrad.backend import threads
 
 Array = Any  # a NumPy or CuPy ndarray
 Backward = Callable[[Array], Sequence[Array | None]]
 Hook = Callable[[Any], object]  # called with a leaf whose gradient is complete
 
 _node_numbers = itertools.count()
-_lock = threading.Lock()  # two threads may add to the gradient of one leaf, or change leaves
-
-
-def _after_fork() -> None:
-    global _lock  # which another thread of the parent may have held
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class TensorLike(Protocol):
@@ -92,7 +81,7 @@ _last_change = -1
 def changed_in_place(leaves: Iterable[TensorLike]) -> None:
     """Remember that the arrays of `leaves` change in place: nodes of before must not go by what they saved of them."""
     global _last_change
-    with _lock:
+    with threads.lock:
         _last_change = next(_node_numbers)
         for leaf in leaves:
             _changes[leaf] = _last_change
@@ -100,7 +89,7 @@ def changed_in_place(leaves: Iterable[TensorLike]) -> None:
 
 def require_unchanged(node: Node) -> None:
     """Raise RuntimeError if an array that `node` saved has been changed in place since."""
-    with _lock:
+    with threads.lock:
         changed = [leaf.data for leaf, number in _changes.items() if number > node.number]
     for saved in _arrays_in(node.backward):
         for array in changed:
@@ -164,7 +153,7 @@ def is_owned(contribution: Array, dy: Array, contributions: Sequence[Array | Non
 
 def accumulate(tensor: TensorLike, gradient: Gradient) -> None:
     """Add a gradient to `tensor.grad`."""
-    with _lock:
+    with threads.lock:
         if tensor.grad is not None:  # of an earlier backward(): whoever looks at it must not see it change
             tensor.grad = as_array(tensor.grad + gradient.array)
         else:

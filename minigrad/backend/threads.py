@@ -145,10 +145,15 @@ def _workers_here() -> _Workers | None:
     return _workers if THREADS > 1 else None
 
 
+# Two of the user's threads may add to the gradient of one leaf, or change leaves: see graph.py
+lock = threading.Lock()
+
+
 def _after_fork() -> None:
-    """A forked process has none of its parent's threads."""
-    global _workers
+    """A forked process has none of its parent's threads, one of which may have held the lock."""
+    global _workers, lock
     _workers = None
+    lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -20,8 +20,6 @@ from minigrad.bert.examples import IDENTIFIER, INPUTS, from_texts, read_examples
 from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.info import describe_model
-from minigrad.bert.look import MIXED, PATTERNS, Look, look
-from minigrad.bert.look_page import look_page, require_place, write_page
 from minigrad.bert.metrics import describe, evaluate
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.options import (
@@ -41,7 +39,7 @@ from minigrad.bert.task_predict import MODELS, predict_examples
 from minigrad.bert.trained import trained_model
 from minigrad.bert.training import FINETUNING, PRETRAINING, require_positions
 from minigrad.distributed import from_environment
-from minigrad.messages import LONGEST_LINE, shown
+from minigrad.messages import shown
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import STORIES, Stories, draw_pairs
 from minigrad.text.corpus import Corpus, CorpusError, read_corpus
@@ -62,7 +60,6 @@ from minigrad.training.progress import Unfailing, counting
 from minigrad.training.reading import CheckpointError, is_there
 from minigrad.training.state import STATE, TrainingState, read_state
 
-MOST_HEADS = 8  # that `look` prints
 STORY_PAIRS = 300  # of an evaluation
 STORY_EXAMPLE = "mary is in the attic with john . [MASK] has four books ."
 EXAMPLES = [
@@ -253,39 +250,6 @@ def next_sentence_command(options: argparse.Namespace) -> None:
     say(f"IsNext {probability:.1%}, NotNext {1 - probability:.1%}")
 
 
-def look_command(options: argparse.Namespace) -> None:
-    """What each head looks at in a text: a short table here, all of it on a page."""
-    page = Path(options.out)
-    require_place(page, options.force)  # before the model is read
-    model = _chosen(options.model)
-    loaded = _load(model)
-    found = look(loaded.model, _tokenizer(loaded, model), options.text, options.second)
-    say(f"{len(found.tokens)} tokens: {shown(' '.join(found.tokens), LONGEST_LINE)}")
-    for fillings in found.fillings.values():
-        say(f"   {describe_fillings(fillings)}")
-    _print_heads(found)
-    name = Path(model).resolve().name  # where a folder lies is nobody's business but its owner's
-    write_page(page, look_page(found, name, loaded.notes), options.force)
-    say(f"\nAll heads are on the page {page}: open it in a browser.")
-
-
-def _print_heads(found: Look) -> None:
-    pronounced = found.pronounced()[:MOST_HEADS]
-    if not pronounced:
-        say(f"\nEach of the {len(found.heads)} heads is {MIXED}: no surface pattern stands out.")
-        return
-    say(f"\nThe most pronounced of {len(found.heads)} heads:\n")
-    say(f"{'head':7}{'looks at':24}{'share':>7}{'even rows':>11}{'entropy':>9}")
-    for head in pronounced:
-        share = head.shares[head.pattern]
-        say(
-            f"{head.name:7}{PATTERNS[head.pattern]:24}{share.share:7.1%}{share.even:11.1%}{head.entropy:9.2f}"
-        )
-    say(
-        f"entropy: in nats, of at most {found.most_entropy:.2f}. Weights are not importance: the page says why."
-    )
-
-
 def finetune_command(options: argparse.Namespace) -> int:
     """From a pre-trained model and examples to a model that does a task; returns the exit status."""
     model = _chosen(options.model)
@@ -457,7 +421,6 @@ COMMANDS = {
     "evaluate": evaluate_command,
     "fill-mask": fill_mask_command,
     "next-sentence": next_sentence_command,
-    "look": look_command,
     "finetune": finetune_command,
     "predict": predict_command,
     "info": info_command,

@@ -34,7 +34,6 @@ Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and s
     python -m minigrad.bert pretrain                         the Python documentation on this disk, 4,000 steps
     python -m minigrad.bert pretrain --corpus my-texts/ --output runs/mine      your own text
     python -m minigrad.bert fill-mask --model runs/reduced "The [MASK] is returned."    your own model
-    python -m minigrad.bert look "The [MASK] is returned."         what its attention heads look at, as a page
     python -m minigrad.bert finetune --model runs/reduced --data train.csv --output runs/task    a task of your own
     python -m minigrad.bert predict --model runs/task "What a text."     what it says of a new text
     python -m minigrad.bert info base                        where BERT-Base's 110 million parameters are
@@ -46,7 +45,6 @@ USAGE = {  # after the program; the options are listed below each
     "evaluate": "evaluate [--model MODEL] [--corpus TEXT] [options]",
     "fill-mask": "fill-mask [--model MODEL] TEXT [--top N] [options]",
     "next-sentence": "next-sentence [--model MODEL] A B [options]",
-    "look": "look [--model MODEL] TEXT [SECOND] [--out PAGE] [options]",
     "finetune": "finetune [--model MODEL] --data FILE [--eval FILE] [options]",
     "predict": "predict --model MODEL (--data FILE | TEXT …) [options]",
     "info": "info MODEL [options]",
@@ -70,14 +68,6 @@ goes on bit for bit on the same machine with the same NumPy, also after a kill.
 Each core computes a share of the pairs of a batch; --shares says how many. But for rounding, shares do what is done
 with a whole batch. Several processes that are started by `mpirun -n 4 python -m minigrad.bert pretrain` share it out
 too, and --resume goes on with any number of them. They need mpi4py and an MPI: pip install mpi4py mpich
-"""
-
-LOOK = """\
-Let the model read a text, or two as a pair, and write a page that shows the attention weights of each of its heads.
-The page is one file, needs no network, and opens in any browser. The names of heads count from 1: 3-5 is the fifth
-head of layer 3.
-
-An earlier page of look is replaced; any other file only with --force.
 """
 
 PRETRAIN_EXAMPLES = """\
@@ -173,7 +163,6 @@ def _make_parser() -> argparse.ArgumentParser:
     command.add_argument("a", help="the first sentence")
     command.add_argument("b", help="the second")
 
-    _add_look(add("look", "what each attention head looks at in a text, as a page to explore", LOOK))
     _add_finetune(add("finetune", "learn a task from examples in a file", FINETUNE))
 
     command = add("predict", "what a fine-tuned model says of texts", PREDICT)
@@ -242,16 +231,6 @@ def _add_evaluate(command: argparse.ArgumentParser) -> None:
     helps = {"batch_size": "pairs a batch", "max_length": "tokens a pair", "seed": "of the split"}
     for name, help in helps.items():
         command.add_argument(option(name), type=integer, metavar="N", help=f"{help} (default: the run's)")
-
-
-def _add_look(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--model", metavar="MODEL", help=STORED)
-    command.add_argument("text", help='for example "The [MASK] is returned."')
-    command.add_argument(
-        "second", nargs="?", help="a second text, which the model reads with the first as a pair"
-    )
-    command.add_argument("--out", default="look.html", metavar="PAGE", help="the file to write")
-    command.add_argument("--force", action="store_true", help="replace the file whatever it is")
 
 
 def _add_info(command: argparse.ArgumentParser) -> None:

@@ -310,7 +310,7 @@ def test_signals_at_any_moment_hang_nothing():
 # --- Forks -----------------------------------------------------------------------------------------------
 
 FORK = """
-import os, sys
+import os, signal, sys
 import numpy as np
 from minigrad import Tensor, ops
 from minigrad.backend import threads
@@ -321,8 +321,10 @@ def step():
     ops.gelu(ops.linear(x, x)).sum().backward()
     return x.grad
 expected = step()
+threads.lock.acquire()  # as another thread may at this moment
 child = os.fork()
 if child == 0:
+    signal.alarm(60)
     os._exit(0 if (step() == expected).all() else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

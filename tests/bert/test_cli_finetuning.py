@@ -188,7 +188,7 @@ def test_what_stands_out_in_the_files_is_said_before_the_training(tmp_path, caps
     assert "note: 42 of the 42 rows of " in before
 
 
-@pytest.mark.parametrize("command", ["evaluate", "fill-mask", "look", "predict", "finetune", "info"])
+@pytest.mark.parametrize("command", ["evaluate", "fill-mask", "predict", "finetune", "info"])
 def test_one_process_alone_does_what_none_can_share(monkeypatch, failing, command):
     monkeypatch.setattr("minigrad.training.command_line.from_environment", lambda: TwoProcesses())
     rest = {"evaluate": [], "info": ["base"], "finetune": ["--data", "x.csv"]}.get(command, ["a text"])

@@ -14,7 +14,7 @@ from minigrad.bert.settings import PretrainingArguments
 
 pytestmark = pytest.mark.no_arrays
 
-COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "look", "finetune", "predict", "info"]
+COMMANDS = ["pretrain", "evaluate", "fill-mask", "next-sentence", "finetune", "predict", "info"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -84,7 +84,7 @@ def test_a_command_that_is_none(capsys, command):
         ("next_sentence", "did you mean next-sentence?"),
         (
             "x\x1b[31m",
-            "there are pretrain, evaluate, fill-mask, next-sentence, look, finetune, predict, info",
+            "there are pretrain, evaluate, fill-mask, next-sentence, finetune, predict, info",
         ),
     ],
 )
@@ -122,10 +122,6 @@ def test_what_is_too_much_is_named(capsys, command, rest):
         (["fill-mask", "runs/mine", "--top", "3", "An [MASK]."], "fill-mask --model runs/mine --top 3 'An [MASK].'"),
         (["fill-mask", "--top=3", "mine", "An [MASK]."], "fill-mask --model mine --top=3 'An [MASK].'"),
         (["next-sentence", "mine", "A b.", "C."], "next-sentence --model mine 'A b.' C."),
-        (["look", "{}", "It is."], "look --model {} 'It is.'"),
-        (["look", "runs/mine", "It is."], "look --model runs/mine 'It is.'"),
-        (["look", "mine", "It is.", "It was."], "look --model mine 'It is.' 'It was.'"),
-        (["look", "runs/mine", "It is.", "--out", "x.html"], "look --model runs/mine 'It is.' --out x.html"),
         (["evaluate", "mine", "--corpus", "stories"], "evaluate --model mine --corpus stories"),
         (["finetune", "mine", "--data", "x.csv"], "finetune --model mine --data x.csv"),
         (["predict", "mine", "A text.", "Another."], "predict --model mine 'A text.' Another."),

@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 
 import numpy as np
 
@@ -195,12 +194,28 @@ HEAD
 <div class="text" aria-live="polite">HELP</div>
 <script>
 (function () {
-SCRIPT
   var root = document.currentScript.parentElement, table = root.querySelector("table"), text = root.querySelector(".text");
-  attentionMap(table, function (i, j) {
-    var row = table.tBodies[0].rows[i].cells, column = table.tHead.rows[0].cells[j + 1].textContent;
-    text.textContent = "\u201c" + row[0].textContent + "\u201d gives " + row[j + 1].dataset.weight +
-      " of its attention to \u201c" + column + "\u201d; most (" + row[0].dataset.most + ") goes to \u201c" + row[0].dataset.to + "\u201d.";
+  function look(cell) {
+    var row = cell.parentElement.cells, column = table.tHead.rows[0].cells[cell.cellIndex];
+    table.querySelectorAll(".here").forEach(one => one.classList.remove("here"));
+    row[0].classList.add("here");
+    column.classList.add("here");
+    text.textContent = "\u201c" + row[0].textContent + "\u201d gives " + cell.dataset.weight +
+      " of its attention to \u201c" + column.textContent + "\u201d; most (" + row[0].dataset.most + ") goes to \u201c" + row[0].dataset.to + "\u201d.";
+  }
+  ["mouseover", "focusin"].forEach(kind => table.addEventListener(kind, function (event) {
+    if (event.target.matches("tbody td")) look(event.target);
+  }));
+  table.addEventListener("keydown", function (event) {
+    var step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[event.key];
+    if (!step || !event.target.matches("tbody td")) return;
+    event.preventDefault();
+    var line = table.tBodies[0].rows[event.target.parentElement.sectionRowIndex + step[0]];
+    var cell = line && line.cells[event.target.cellIndex + step[1]];
+    if (!cell || cell.tagName !== "TD") return;
+    event.target.tabIndex = -1;
+    cell.tabIndex = 0;
+    cell.focus();
   });
 })();
 </script>
@@ -242,7 +257,6 @@ class AttentionMap:
             "HELP": "Rows ask, columns answer. Point at a cell, or press Tab and the arrow keys.",
             "HEAD": f"<thead><tr><td></td>{head}</tr></thead>",
             "ROWS": "\n".join(rows),
-            "SCRIPT": (files("minigrad.bert") / "attention_map.js").read_text(encoding="utf-8"),
         }
         return _filled(_MAP, parts)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bert_course.check.exercise import EXERCISES
+from bert_course.common.palette import COLOURS
 from bert_course.contents import NUMBERS, PLACES
 from bert_course.grade.submissions import Refused
 from bert_course.grade.table import Row
@@ -28,7 +29,6 @@ from bert_course.grade.verdict import (
     WRONG,
     Verdict,
 )
-from minigrad.colours import COLOURS
 from minigrad.files import remove, write_atomic
 
 MARKS = {RIGHT: "✓", WRONG: "✗", NOT_ATTEMPTED: "·", UNGRADED: "·"}  # and ? for the others

@@ -1,6 +1,6 @@
 """The contestants: each makes a function that does one step of pre-training.
 
-All start from the weights that minigrad draws for seed 0. PyTorch, JAX and CuPy are imported by the contestant
+All start from the weights that minigrad draws for seed 0. PyTorch and CuPy are imported by the contestant
 that needs them, so that none is in the memory of another's process.
 """
 
@@ -98,7 +98,7 @@ def initial_weights(config: BertConfig) -> dict[str, np.ndarray]:
     return {name: backend.to_numpy(array) for name, array in model.state_dict().items()}
 
 
-# --- PyTorch and JAX -------------------------------------------------------------------------------------
+# --- PyTorch ---------------------------------------------------------------------------------------------
 
 
 def pytorch_step(
@@ -140,13 +140,6 @@ def pytorch_step(
     if device == "cuda":
         return Contestant(step, torch.cuda.synchronize, lambda: torch.cuda.max_memory_reserved() / 1e6)
     return Contestant(step)
-
-
-def jax_step(config: BertConfig, batch: Batch, device: str) -> Contestant:
-    """The same model in plain `jax.numpy`, the whole step under `jit`."""
-    import jax_bert
-
-    return Contestant(*jax_bert.make_step(config, initial_weights(config), batch, SETTINGS))
 
 
 # --- The floor -------------------------------------------------------------------------------------------
@@ -231,7 +224,6 @@ OURS, OURS_PLAIN = "minigrad", "minigrad, plain path"
 COMPETITORS: dict[str, Maker] = {
     "PyTorch": pytorch_step,
     "PyTorch, compiled": partial(pytorch_step, compiled=True),
-    "JAX": jax_step,
 }
 FLOORS: dict[str, Maker] = {
     "products": products_step,
@@ -249,10 +241,7 @@ MAKERS: dict[str, Maker] = {
     **FLOORS,
     **ROUNDED,
 }
-PACKAGES = {  # what each needs beside ours
-    **{name: "torch" for name in MAKERS if name.startswith("PyTorch")},
-    "JAX": "jax",
-}
+PACKAGES = {name: "torch" for name in MAKERS if name.startswith("PyTorch")}  # what each needs beside ours
 ON = {  # who takes part on which device
     "cpu": (OURS, OURS_PLAIN, *COMPETITORS, *FLOORS),
     "cuda": (OURS, OURS_PLAIN, "PyTorch", "products", *ROUNDED),

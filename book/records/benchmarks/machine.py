@@ -1,6 +1,6 @@
 """What a measurement ran on: the processor, the libraries, and how fast each multiplies two matrices.
 
-    python book/records/benchmarks/machine.py numpy|torch|jax
+    python book/records/benchmarks/machine.py numpy|torch
 
 prints, as JSON, a library's version, the kernels that its BLAS has chosen and its speed at a product of
 2048 x 256 by 256 x 1024 numbers in float32.
@@ -126,7 +126,6 @@ def cuda_device(environment: dict[str, str]) -> str:
 
 def libraries(environment: dict[str, str]) -> dict[str, dict[str, Any]]:
     """What each library says of itself on the CPU, from a process of its own; those not installed are left out."""
-    environment = {**environment, "JAX_PLATFORMS": "cpu"}  # else it takes a GPU that it finds
     found = {}
     for name in LIBRARIES:
         command = [sys.executable, __file__, name]
@@ -205,15 +204,7 @@ def _torch() -> dict[str, Any]:
     }
 
 
-def _jax() -> dict[str, Any]:
-    import jax
-
-    a, b = (jax.numpy.asarray(x) for x in _factors())
-    product = jax.jit(jax.numpy.matmul)
-    return {"version": jax.__version__, **_speed(lambda: product(a, b).block_until_ready())}
-
-
-LIBRARIES = {"numpy": _numpy, "torch": _torch, "jax": _jax}
+LIBRARIES = {"numpy": _numpy, "torch": _torch}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in LIBRARIES:

@@ -1,4 +1,4 @@
-"""How long one pre-training step takes beside PyTorch and JAX: forward, backward, clipping, AdamW, dropout on.
+"""How long one pre-training step takes beside PyTorch: forward, backward, clipping, AdamW, dropout on.
 
     python book/records/benchmarks/pretraining_step.py [--cases reduced small base] [--device cpu|cuda]
         [--rounds N] [--steps K] [--one-core] [--kernels Haswell] [--record FILE.json [--again]]

@@ -42,11 +42,10 @@ CONTESTANTS = {
     "minigrad, plain path": "all of the last layer",
     "PyTorch": "PyTorch",
     "PyTorch, compiled": "compiled",
-    "JAX": "JAX `jit`",
     "products": "products alone",
 }
 OURS, LIKE_FOR_LIKE = "minigrad", "minigrad, plain path"
-OTHERS = ("PyTorch", "PyTorch, compiled", "JAX")
+OTHERS = ("PyTorch", "PyTorch, compiled")
 QUIET = 0.05  # share of the cores that other processes may use
 SETTINGS = {  # by what the keys of the record have beside the device
     "": "on {cores} cores",
@@ -60,8 +59,8 @@ Measured = list[dict[str, Any]]  # the measurements of one entry of the record
 def of_steps(record: dict[str, Measured]) -> str:
     """The timings in text. Raises KeyError for a record without the CPU's own kernels."""
     first = record["cpu"][0]
-    versions = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX"}
-    libraries = ", ".join(
+    versions = {"numpy": "NumPy", "torch": "PyTorch"}
+    libraries = " and ".join(
         f"{name} {first['libraries'][key]['version'].partition('+')[0]}"
         for key, name in versions.items()
         if key in first["libraries"]
@@ -79,7 +78,7 @@ def of_steps(record: dict[str, Measured]) -> str:
 
 
 def _table(measured: Measured) -> str:
-    titles = [*CONTESTANTS.values(), "minigrad / fastest other", "all of the last layer / fastest other"]
+    titles = [*CONTESTANTS.values(), "minigrad / faster PyTorch", "all of the last layer / faster PyTorch"]
     lines = [
         "| milliseconds | " + " | ".join(titles) + " |",
         "|---" * (len(titles) + 1) + "|",
@@ -100,15 +99,15 @@ def _milliseconds(figures: Measured, name: str) -> str:
 
 def _ratio(figures: Measured, name: str) -> str:
     """The median over the measurements, the lowest and the highest; in bold where it is faster in each."""
-    found = [to_fastest_other(one, name) for one in figures]
+    found = [to_faster_pytorch(one, name) for one in figures]
     text = f"{statistics.median(found):.2f}"
     if len(found) > 1:
         text += f" ({min(found):.2f}\u00a0to\u00a0{max(found):.2f})"  # the range stays on one line
     return f"**{text}**" if all(clearly_faster(one, name) for one in figures) else text
 
 
-def to_fastest_other(figures: dict[str, Any], name: str) -> float:
-    """The time over that of the fastest of PyTorch, compiled PyTorch and JAX in the same measurement."""
+def to_faster_pytorch(figures: dict[str, Any], name: str) -> float:
+    """The time over that of the faster of PyTorch and compiled PyTorch in the same measurement."""
     return figures["ms"][name] / min(figures["ms"][other] for other in OTHERS if other in figures["ms"])
 
 

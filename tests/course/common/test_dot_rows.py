@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bert_course.common.dot_rows import dot_rows, overlap
-from minigrad.colours import COLOURS
+from bert_course.common.palette import COLOURS
 
 pytestmark = pytest.mark.numpy_only("figures are drawn on the CPU")
 
