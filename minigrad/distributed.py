@@ -18,13 +18,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from minigrad import backend
 from minigrad.backend import threads
 from minigrad.tensor import Array, Tensor
+
+Value = TypeVar("Value")
 
 BYTES_PER_BUCKET = 2**20
 SECONDS_FOR_THE_OTHERS = 3.0  # that a process with an error waits for all others to have one too
@@ -83,11 +85,11 @@ class World:
         """Each of a few numbers, added up over all processes in float64; it waits."""
         return list(map(float, numbers))
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: Value) -> Value:
         """A small Python object of the first process, in all processes."""
         return value
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Value) -> list[Value]:
         """The small Python objects of all processes, by rank, in all processes."""
         return [value]
 
@@ -147,11 +149,11 @@ class MPIWorld(World):
         self._all.Allreduce(self._mpi.IN_PLACE, array)
         return array.tolist()
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: Value) -> Value:
         """A small Python object of the first process, in all processes."""
         return self._all.bcast(value)
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Value) -> list[Value]:
         """The small Python objects of all processes, by rank, in all processes."""
         return self._all.allgather(value)
 

@@ -101,7 +101,7 @@ def require_unchanged(node: Node) -> None:
                 )
 
 
-def _arrays_in(function: Any) -> Iterator[Array]:
+def _arrays_in(function: object) -> Iterator[Array]:
     """The arrays that a function closes over, also in lists and in functions that it calls."""
     waiting, seen = [function], set()
     while waiting:
@@ -213,7 +213,7 @@ def awaited(start: Node | TensorLike) -> list[tuple[int, TensorLike]]:
     return sorted(((number, leaf) for leaf, number in oldest.items()), key=lambda pair: pair[0])
 
 
-def as_array(value: Any) -> Any:
+def as_array(value: Array | np.generic) -> Array:
     """`value`; as an array if NumPy has turned an array without axes into a scalar."""
     return np.asarray(value) if isinstance(value, np.generic) else value
 

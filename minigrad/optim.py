@@ -28,7 +28,7 @@ def _gradient(parameter: Parameter) -> Array | None:
     return backend.of(data).asarray(gradient)
 
 
-def _listed(owner: str, parameters: Any) -> list[Any]:
+def _listed(owner: str, parameters: Iterable[object]) -> list[Any]:
     """`parameters` as a list. Raises TypeError for one tensor, ValueError for an iterator that is used up."""
     if isinstance(parameters, Tensor):
         raise TypeError(f"{owner}: expected a list of parameters, got one: put it in [ ]")
@@ -41,7 +41,7 @@ def _listed(owner: str, parameters: Any) -> list[Any]:
     return listed
 
 
-def _in_order(owner: str, parameters: Any) -> list[Any]:
+def _in_order(owner: str, parameters: Iterable[object]) -> list[Any]:
     """The same of what an optimiser keeps moments for. Raises TypeError for a set."""
     if isinstance(parameters, set | frozenset):
         raise TypeError(
@@ -50,7 +50,7 @@ def _in_order(owner: str, parameters: Any) -> list[Any]:
     return _listed(owner, parameters)
 
 
-def _require_leaf(owner: str, parameter: Any) -> None:
+def _require_leaf(owner: str, parameter: object) -> None:
     """Raise unless it is a tensor that training can change: a leaf, with a gradient or a Parameter that is frozen."""
     if not isinstance(parameter, Tensor):
         raise TypeError(f"{owner}: expected parameters, got {type(parameter).__name__}")
@@ -63,7 +63,7 @@ def _require_leaf(owner: str, parameter: Any) -> None:
         raise ValueError(f"{owner}: got a tensor of shape {parameter.shape} that requires no gradient")
 
 
-def _require_number(what: str, value: Any, least: float = 0, below: float = math.inf) -> None:
+def _require_number(what: str, value: object, least: float = 0, below: float = math.inf) -> None:
     """Raise unless `value` is a number of at least `least` and below `below`; neither NaN nor infinite."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{what} must be a number, got {value!r}")
@@ -101,7 +101,7 @@ class Optimizer:
 
     moments = 0  # how many arrays an optimiser keeps beside each parameter
 
-    def __init__(self, parameters: ParameterGroups, **defaults: Any) -> None:
+    def __init__(self, parameters: ParameterGroups, **defaults: object) -> None:
         owner = type(self).__name__
         groups = _in_order(owner, parameters)
         if groups and not isinstance(groups[0], dict):
@@ -129,7 +129,7 @@ class Optimizer:
             [backend.of(p.data).xp.zeros_like(p.data) for _ in range(self.moments)] for p in everything
         ]
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name != "params" and any(name in group for group in vars(self).get("groups", ())):
             raise AttributeError(
                 f"{type(self).__name__}: {name} is a setting of each group: "

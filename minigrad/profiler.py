@@ -17,14 +17,14 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from minigrad import backend, ops, optim, random
 from minigrad.graph import Array, Backward, op_name
-from minigrad.tensor import Tensor
+from minigrad.tensor import ArrayLike, Tensor
 
 ENGINE, DROPOUT_DRAWS, CLIPPING = "adding up gradients", "dropout's draws", "clip_grad_norm"
 ELSE = "everything else"
@@ -121,7 +121,9 @@ class Report:
         finally:
             self._switch(before)
 
-    def _call(self, op: str, phase: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _call(
+        self, op: str, phase: int, function: Callable[..., Any], *args: object, **kwargs: object
+    ) -> Any:
         """Call `function` on the account of `op`."""
         with self._measured(op, phase):
             if threading.get_ident() == self._thread:
@@ -164,13 +166,13 @@ def _wrap_everything(report: Report) -> list[tuple[Any, str, Any]]:
     """Put wrappers in the places through which everything is called; returns what stood there."""
     undo: list[tuple[Any, str, Any]] = []
 
-    def put(owner: Any, name: str, wrapper: Any) -> None:
+    def put(owner: object, name: str, wrapper: object) -> None:
         undo.append((owner, name, vars(owner)[name]))
         setattr(owner, name, wrapper)
 
     def timed(function: Callable[..., Any], op: str, phase: int) -> Callable[..., Any]:
         @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: object, **kwargs: object) -> Any:
             return report._call(op, phase, function, *args, **kwargs)
 
         return wrapper
@@ -189,7 +191,7 @@ def _wrap_everything(report: Report) -> list[tuple[Any, str, Any]]:
     walk = Tensor.backward
 
     @functools.wraps(walk)
-    def backward(tensor: Tensor, gradient: Any = None) -> None:
+    def backward(tensor: Tensor, gradient: Tensor | ArrayLike | None = None) -> None:
         with report._measured(ENGINE, BACKWARD):
             walk(tensor, gradient)
 
@@ -206,7 +208,7 @@ def _from_op(report: Report) -> Callable[..., Tensor]:
     """`Tensor.from_op`, with the time of its `backward` on the account of the operation that defined it."""
     from_op = Tensor.from_op
 
-    def wrapper(y: Array, parents: Any, backward: Backward) -> Tensor:
+    def wrapper(y: Array, parents: Iterable[Tensor], backward: Backward) -> Tensor:
         op = op_name(backward)
 
         @functools.wraps(backward)  # from_op, too, looks at its name

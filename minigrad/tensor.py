@@ -15,14 +15,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from minigrad import backend
 from minigrad.graph import Array, Backward, Hook, HookHandle, Node, as_array, walk_back
 
 Op = Callable[..., "Tensor"]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 FLOATS = ("float16", "float32", "float64")
 
@@ -56,7 +58,7 @@ class no_grad(ContextDecorator):
         # Not below 0: a generator may have been begun in one thread or task, and be closed in another.
         _no_grad_depth.set(depth - 1 if depth else 0)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Function) -> Function:
         """`function`, recording no graph. Raises TypeError for a generator or a coroutine, whose body runs later."""
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
             raise TypeError(
@@ -86,7 +88,7 @@ class Tensor:
 
     __slots__ = ("__weakref__", "data", "grad", "hooks", "node", "requires_grad")
 
-    def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None) -> None:
+    def __init__(self, data: ArrayLike, requires_grad: bool = False, dtype: DTypeLike | None = None) -> None:
         if isinstance(data, Tensor):
             raise TypeError("Tensor(tensor): use tensor.detach() to leave the graph")
         if backend.is_array(data) and backend.of(data).name != "numpy":
@@ -210,19 +212,19 @@ class Tensor:
     __hash__ = object.__hash__
 
     # Comparisons have no gradient: they give Boolean arrays, as masks and conditions are.
-    def __lt__(self, other: Any) -> Array:
+    def __lt__(self, other: Tensor | float | Array) -> Array:
         return self.data < self._comparable(other)
 
-    def __le__(self, other: Any) -> Array:
+    def __le__(self, other: Tensor | float | Array) -> Array:
         return self.data <= self._comparable(other)
 
-    def __gt__(self, other: Any) -> Array:
+    def __gt__(self, other: Tensor | float | Array) -> Array:
         return self.data > self._comparable(other)
 
-    def __ge__(self, other: Any) -> Array:
+    def __ge__(self, other: Tensor | float | Array) -> Array:
         return self.data >= self._comparable(other)
 
-    def _comparable(self, other: Any) -> Any:
+    def _comparable(self, other: object) -> Any:
         """What the entries are compared with. Raises TypeError unless it is a number, or an array here or a Tensor."""
         if isinstance(other, Tensor):
             other = other.data
@@ -230,7 +232,7 @@ class Tensor:
             return other
         raise TypeError(f"a Tensor on {self.backend} does not compare with {_with_article(other)}")
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """What `numpy.asarray(tensor)` gives. Raises TypeError if that would lose a gradient."""
         if self.requires_grad:
             raise TypeError(
@@ -303,7 +305,7 @@ class Tensor:
             )
         return HookHandle(self, hook)
 
-    def backward(self, gradient: Any = None) -> None:
+    def backward(self, gradient: Tensor | ArrayLike | None = None) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that it was computed from.
 
         gradient: the cotangent dy, of the shape of this tensor; a tensor with one entry may leave it out,
@@ -322,7 +324,7 @@ class Tensor:
             raise RuntimeError(f"backward() on a tensor that does not require a gradient: {why}")
         walk_back(self.node or self, self._cotangent(gradient))
 
-    def _cotangent(self, gradient: Any) -> Array:
+    def _cotangent(self, gradient: Tensor | ArrayLike | None) -> Array:
         if gradient is None:
             if self.size != 1:
                 raise ValueError(
@@ -412,7 +414,7 @@ class Tensor:
     var: ClassVar[Op]
 
 
-def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:
+def float_dtype(wanted: DTypeLike | None, given: np.dtype) -> np.dtype:
     """The dtype that a tensor gets from data of dtype `given`, if `wanted` is asked for."""
     if given.kind not in "fiub":
         raise TypeError(f"a Tensor holds numbers; got data of dtype {given}")
@@ -424,7 +426,7 @@ def float_dtype(wanted: Any, given: np.dtype) -> np.dtype:
     return np.dtype(np.dtype(wanted).name)
 
 
-def _with_article(value: Any) -> str:
+def _with_article(value: object) -> str:
     """What a value is, in an error message: "an array of shape (2, 3)", "a float"."""
     if backend.is_array(value):
         return f"an array of shape {value.shape}"
@@ -432,14 +434,14 @@ def _with_article(value: Any) -> str:
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
-def _move(array: Array, target: Any) -> Array:
+def _move(array: Array, target: ModuleType) -> Array:
     return target.asarray(backend.to_numpy(array))
 
 
 class _Module(ModuleType):
     """This module, for who calls it as PyTorch's `torch.tensor`."""
 
-    def __call__(self, *_: Any, **__: Any) -> None:
+    def __call__(self, *_: object, **__: object) -> None:
         raise TypeError("minigrad.tensor is a module: write minigrad.Tensor(…)")
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def default() -> ModuleType:
     return _default
 
 
-def of(array: Any) -> ModuleType:
+def of(array: object) -> ModuleType:
     """The backend whose array this is.
 
     Raises TypeError if `array` is no backend's array.
@@ -100,13 +100,13 @@ def registered(kind: type, kernels: Any) -> Iterator[None]:
             _of_type[kind] = before
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> TypeGuard[Any]:
     """Whether `value` is an array (not a scalar) of a backend."""
     kind = type(value)
     return kind in _of_type or (kind.__name__ == "ndarray" and kind.__module__.partition(".")[0] in NAMES)
 
 
-def to_numpy(array: Any) -> Any:
+def to_numpy(array: object) -> np.ndarray:
     """`array` (of any backend, or anything `numpy.asarray` takes) as a NumPy array on the host."""
     if is_array(array):
         return of(array).to_numpy(array)
@@ -126,7 +126,7 @@ def float16_as_float32(kernel: Kernel) -> Kernel:
     return cast(Kernel, wide)
 
 
-def _is_float16(value: Any) -> bool:
+def _is_float16(value: object) -> bool:
     return getattr(value, "dtype", None) == _FLOAT16
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import cupy as xp
 import numpy as np
 from cupyx.scipy import special
+from numpy.typing import ArrayLike, DTypeLike
 
 from minigrad.backend import float16_as_float32
 from minigrad.backend import numpy as cpu
@@ -38,7 +39,7 @@ def unavailable() -> str:
     return "" if xp.is_available() else "CuPy is installed but finds no CUDA device"
 
 
-def asarray(values: Any, dtype: Any = None) -> Array:
+def asarray(values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """A CuPy array; values from the host are copied."""
     return xp.asarray(values, dtype=dtype)
 
@@ -57,7 +58,7 @@ def keep_freed_memory() -> None:
     """Nothing to do: CuPy's memory pool keeps freed memory."""
 
 
-def row_ids(ids: Any, rows: int) -> Array:
+def row_ids(ids: ArrayLike, rows: int) -> Array:
     """Only ids that come from the host are checked: to look at the others would be to wait for them."""
     if not isinstance(ids, xp.ndarray):
         return xp.asarray(cpu.row_ids(ids, rows))
@@ -76,21 +77,23 @@ _module = xp.RawModule(  # compiled when the first kernel is asked for
 
 
 @functools.cache
-def _kernel(kernel: str, dtype: Any) -> Any:
+def _kernel(kernel: str, dtype: np.dtype | None) -> Any:
     return _module.get_function(f"{kernel}<{TYPES[dtype]}>" if dtype else kernel)
 
 
-def _launch(kernel: str, dtype: Any, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any) -> None:
+def _launch(
+    kernel: str, dtype: np.dtype | None, grid: tuple[int, ...], block: tuple[int, ...], *arguments: object
+) -> None:
     """Run the kernel's form for `dtype`, unless there is nothing to do. Arrays have to be contiguous."""
     if 0 not in grid:
         _kernel(kernel, dtype)(grid, block, arguments)
 
 
-def _on_entries(kernel: str, dtype: Any, n: int, *arguments: Any) -> None:
+def _on_entries(kernel: str, dtype: np.dtype | None, n: int, *arguments: object) -> None:
     _launch(kernel, dtype, (-(-n // 256),), (256,), *arguments)
 
 
-def _on_rows(kernel: str, x: Array, *arguments: Any) -> None:
+def _on_rows(kernel: str, x: Array, *arguments: object) -> None:
     n, d = x.shape
     if d > 1024:
         _launch(kernel, x.dtype, (n,), (1024, 1), x, *arguments)
@@ -98,11 +101,11 @@ def _on_rows(kernel: str, x: Array, *arguments: Any) -> None:
         _launch(kernel, x.dtype, (-(-n // 8),), (32, 8), x, *arguments)
 
 
-def _on_columns(kernel: str, dtype: Any, pieces: int, d: int, *arguments: Any) -> None:
+def _on_columns(kernel: str, dtype: np.dtype, pieces: int, d: int, *arguments: object) -> None:
     _launch(kernel, dtype, (pieces, -(-d // 32)), (32, 8), *arguments)
 
 
-def _rows(x: Array, dtype: Any = None) -> Array:
+def _rows(x: Array, dtype: DTypeLike | None = None) -> Array:
     """`x` seen as a matrix of rows along its last axis: (..., d) -> (n, d); contiguous."""
     return xp.ascontiguousarray(x, dtype).reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
@@ -175,13 +178,13 @@ def _product(a: Array, b: Array, precision: str = "float32") -> Array:
 
 
 @functools.cache
-def _one_and_zero(dtype: Any) -> tuple[int, int, Any]:
+def _one_and_zero(dtype: DTypeLike) -> tuple[int, int, np.ndarray]:
     """Where cuBLAS finds a 1 and a 0 of this dtype, and the array in which they are."""
     numbers = np.array([1, 0], dtype)
     return numbers.ctypes.data, numbers.ctypes.data + numbers.itemsize, numbers
 
 
-def _cublas_types(dtype: Any) -> tuple[int, int, int]:
+def _cublas_types(dtype: np.dtype) -> tuple[int, int, int]:
     """cuBLAS' numbers for operands of this dtype, for their product, and for the sums."""
     cublas, runtime = xp.cuda.cublas, xp.cuda.runtime
     if dtype == xp.float64:
@@ -496,7 +499,7 @@ def global_norm(arrays: Sequence[Array]) -> Array:
     return xp.sqrt(total)
 
 
-def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:
+def scale_in_place(arrays: Sequence[Array], factor: float | Array) -> None:
     """One launch for all arrays of a dtype that lie in one piece."""
     in_one_launch = []
     for array in arrays:

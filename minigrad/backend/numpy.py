@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as xp
+from numpy.typing import ArrayLike, DTypeLike
 
 from minigrad.backend import float16_as_float32, numpy_recurrent, numpy_sums
 from minigrad.backend.numpy_recurrent import *  # noqa: F403
@@ -41,7 +42,7 @@ def unavailable() -> str:
     return ""
 
 
-def asarray(values: Any, dtype: Any = None) -> Array:
+def asarray(values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """`values` (lists, scalars, arrays of this backend) as a NumPy array, without a copy where possible."""
     return xp.asarray(values, dtype=dtype)
 
@@ -73,7 +74,7 @@ def keep_freed_memory() -> None:
     mallopt(m_top_pad, 2**26)
 
 
-def row_ids(ids: Any, rows: int) -> Array:
+def row_ids(ids: ArrayLike, rows: int) -> Array:
     """`ids` as an integer array, each within 0 … rows - 1.
 
     Raises TypeError for other dtypes, IndexError for an id outside.
@@ -529,7 +530,7 @@ def adamw_block(p, g, m, v, step_size, decay, beta1, beta2, eps, second_correcti
     p -= step
 
 
-def scale_in_place(arrays: Sequence[Array], factor: Any) -> None:
+def scale_in_place(arrays: Sequence[Array], factor: float | Array) -> None:
     """Each array times `factor`, a number or an array without axes."""
     if factor == 1:
         return

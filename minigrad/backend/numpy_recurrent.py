@@ -10,7 +10,6 @@ live (n,) of booleans, or None: where it is false, a row keeps its state, and no
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as xp
 
@@ -54,7 +53,7 @@ def _side_by_side(gates: Array, d: int) -> list[Array]:
     return [gates[:, start : start + d] for start in range(0, gates.shape[1], d)]
 
 
-def _ended(live: Array | None) -> Any:
+def _ended(live: Array | None) -> Array | bool:
     """Where rows keep their state, (n, 1), for `where=`; False if nowhere."""
     return False if live is None else ~live[:, None]
 
@@ -166,7 +165,7 @@ def lstm_step_block(gates, h, c, h_new, c_new, live):
 
 
 @functools.lru_cache
-def _of_sigmoids(d: int, dtype: Any) -> tuple[Array, Array]:
+def _of_sigmoids(d: int, dtype: xp.dtype) -> tuple[Array, Array]:
     """What the gates i, f, g and o, (4 d,), are multiplied by around a tanh, and what is added: g stays as it is."""
     half, shift = xp.full((4, d), 0.5, dtype), xp.full((4, d), 0.5, dtype)
     half[2], shift[2] = 1, 0

@@ -176,7 +176,7 @@ _set_blas_threads([library.num_threads for library in _blas])
 _blas_owner = threading.get_ident()
 
 
-def on_one_blas_thread(work: Callable[..., Result], *arguments: Any, **settings: Any) -> Result:
+def on_one_blas_thread(work: Callable[..., Result], *arguments: object, **settings: object) -> Result:
     """`work(*arguments, **settings)` with the BLAS on one thread, which gets its threads back.
 
     The BLAS would put all its threads to each product in turn, and these would compete with our own threads for

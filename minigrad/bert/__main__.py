@@ -36,6 +36,7 @@ from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
 from minigrad.bert.story_scores import score_stories
 from minigrad.bert.task_metrics import confusion_table, describe_scores, scores, yardstick
 from minigrad.bert.task_predict import MODELS, predict_examples
+from minigrad.bert.tasks import TaskModel
 from minigrad.bert.trained import trained_model
 from minigrad.bert.training import FINETUNING, PRETRAINING, require_positions
 from minigrad.distributed import from_environment
@@ -181,7 +182,7 @@ def evaluate_command(options: argparse.Namespace) -> None:
 
 
 def _evaluate_on_stories(
-    model: Any, tokenizer: WordPieceTokenizer, stories: Stories, settings: PretrainingArguments
+    model: BertForPreTraining, tokenizer: WordPieceTokenizer, stories: Stories, settings: PretrainingArguments
 ) -> None:
     """The model beside the best possible one: by slot, each word hidden once."""
     if tokenizer.vocab != stories.tokenizer.vocab:
@@ -374,7 +375,7 @@ def _learned(checkpoint: Path, asked: str | None) -> list[str]:
     return [asked]
 
 
-def _print_predictions(model: Any, examples: EncodedExamples, batch_size: int, typed: bool) -> None:
+def _print_predictions(model: TaskModel, examples: EncodedExamples, batch_size: int, typed: bool) -> None:
     predictions = []
     for number, one in enumerate(predict_examples(model, examples, batch_size), start=1):
         predictions.append(one)

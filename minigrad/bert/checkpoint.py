@@ -10,14 +10,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
 
 from minigrad import backend
 from minigrad.bert.config import BertConfig
-from minigrad.bert.model import BertForPreTraining
+from minigrad.bert.model import BertForPreTraining, BertModel
+from minigrad.bert.tasks import TaskModel
 from minigrad.messages import quoted, shown
 from minigrad.nn import Module, parameter_shapes
 from minigrad.text.tokenizer import WordPieceTokenizer
@@ -45,6 +45,8 @@ from minigrad.training.reading import (
     read_json,
 )
 
+Bert = BertModel | BertForPreTraining | TaskModel  # what a checkpoint may hold
+
 TASK = "finetuning_task"  # in config.json: transformers' name, and it lets any text stand there
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
@@ -59,7 +61,7 @@ _BUFFER = re.compile(r"\.(position_ids|token_type_ids)$")  # counts up, or zeros
 # --- Saving ----------------------------------------------------------------------------------------------
 
 
-def save_pretrained(model: Module, folder: str | Path, tokenizer: WordPieceTokenizer | None = None) -> None:
+def save_pretrained(model: Bert, folder: str | Path, tokenizer: WordPieceTokenizer | None = None) -> None:
     """Write a model of any of the classes here, and its vocabulary if given, into `folder`; `transformers` opens it.
 
     Each file is replaced atomically, and an index of weights in several files removed. SHA256SUMS comes last, so
@@ -70,7 +72,7 @@ def save_pretrained(model: Module, folder: str | Path, tokenizer: WordPieceToken
 
 
 def pretrained_files(
-    model: Any, tokenizer: WordPieceTokenizer | None = None, task: str | None = None
+    model: Bert, tokenizer: WordPieceTokenizer | None = None, task: str | None = None
 ) -> dict[str, bytes]:
     """The files of a checkpoint by name, without SHA256SUMS (`checksums` makes it of them).
 
@@ -86,7 +88,7 @@ def pretrained_files(
     return files
 
 
-def config_file(model: Any, task: str | None = None) -> bytes:
+def config_file(model: Bert, task: str | None = None) -> bytes:
     """The config.json of a model. Raises ConfigError for one that could not be read again."""
     learned = {} if task is None else {TASK: task}
     content = json_file({**model.config.to_dict(), "architectures": [type(model).__name__], **learned})

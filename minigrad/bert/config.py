@@ -26,7 +26,7 @@ MOST_LABELS = 1_000_000
 LARGEST_NUMBER = 1e6  # of the fields that are no sizes
 
 
-def size(default: Any = dataclasses.MISSING, at_least: int = 1) -> Any:
+def size(default: object = dataclasses.MISSING, at_least: int = 1) -> Any:
     """The field of a config that counts something, or names one of so many."""
     return setting(default, at_least=at_least, at_most=LARGEST_SIZE)
 
@@ -155,12 +155,12 @@ class BertConfig:
             given["id2label"] = label_names(count)
         return cls(**given)
 
-    def replace(self, **changes: Any) -> BertConfig:
+    def replace(self, **changes: object) -> BertConfig:
         """A copy with some fields changed. Raises ConfigError for a field that does not exist."""
         return replaced(self, changes)
 
 
-def replaced(config: Config, changes: Mapping[str, Any]) -> Config:
+def replaced(config: Config, changes: Mapping[str, object]) -> Config:
     """A copy of any config with some fields changed. Raises ConfigError for a field that does not exist."""
     known = [line.name for line in dataclasses.fields(config)]
     for name in changes:
@@ -177,7 +177,7 @@ def _numbers() -> Iterator[dataclasses.Field[Any]]:
     return (line for line in dataclasses.fields(BertConfig) if line.name not in ("hidden_act", "id2label"))
 
 
-def _checked_labels(labels: Any) -> dict[int, str]:
+def _checked_labels(labels: object) -> dict[int, str]:
     """Names by number; JSON has the numbers as texts. Raises ConfigError for what maps not 0, 1, 2, … to names."""
     expected = 'id2label must map 0, 1, 2, … to names, such as {"0": "no", "1": "yes"}'
     if not isinstance(labels, dict) or not labels:

@@ -257,14 +257,14 @@ def _checked(path: Path, number: int, line: int, row: Row, columns: tuple[str, .
     return values
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     """A text with something in it, and no half of a character, which JSON and a command line can have."""
     if not isinstance(value, str) or not value.strip() or _HALF.search(value):
         return None
     return value
 
 
-def _label(value: Any) -> str | None:
+def _label(value: object) -> str | None:
     """A label; JSON may have it as an integer."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -272,15 +272,15 @@ def _label(value: Any) -> str | None:
     return text and text.strip()
 
 
-def _place(value: Any) -> int | None:
+def _place(value: object) -> int | None:
     """A count of characters; CSV has it as a text."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _list(read: Callable[[Any], Any]) -> Callable[[Any], list[Any] | None]:
-    def of(value: Any) -> list[Any] | None:
+def _list(read: Callable[[object], Any]) -> Callable[[object], list[Any] | None]:
+    def of(value: object) -> list[Any] | None:
         found = [read(one) for one in value] if isinstance(value, list) else []
         return found if found and None not in found else None
 

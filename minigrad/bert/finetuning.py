@@ -15,6 +15,7 @@ from minigrad.bert.info import require_memory
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.bert.task_metrics import counted, describe_scores, yardstick
 from minigrad.bert.task_predict import MODELS, evaluate_examples
+from minigrad.bert.tasks import TaskModel
 from minigrad.bert.training import FINETUNING, BertTraining, require_positions
 from minigrad.distributed import Share, World
 from minigrad.nn import Module
@@ -52,7 +53,7 @@ class Finetuning(BertTraining):
 
     def __init__(
         self,
-        model: Any,
+        model: TaskModel,
         tokenizer: WordPieceTokenizer,
         train: EncodedExamples,
         held_out: EncodedExamples | None,

@@ -12,6 +12,7 @@ from minigrad import backend
 from minigrad.bert.config import IGNORED
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.distributed import World
+from minigrad.tensor import Array
 from minigrad.training.epochs import Batch
 from minigrad.training.tally import tallied
 
@@ -20,10 +21,10 @@ class Tally:
     """Losses and hits added up over batches, where the model is: nothing waits for a GPU before `means`."""
 
     def __init__(self) -> None:
-        self.mlm_loss: Any = 0.0
-        self.nsp_loss: Any = 0.0
-        self.mlm_hits: Any = 0
-        self.nsp_hits: Any = 0
+        self.mlm_loss: float | Array = 0.0
+        self.nsp_loss: float | Array = 0.0
+        self.mlm_hits: int | Array = 0
+        self.nsp_hits: int | Array = 0
         self.masked = self.pairs = self.tokens = 0
 
     def add(self, output: BertPreTrainingOutput, batch: Batch) -> None:
@@ -68,7 +69,7 @@ class Tally:
         }
 
 
-def _hits(logits: Any, labels: np.ndarray) -> Any:
+def _hits(logits: Array, labels: np.ndarray) -> Array:
     return (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from minigrad import backend, nn, ops
 from minigrad.bert.attention import additive_mask
@@ -31,7 +32,7 @@ class BertModelOutput:
     """
 
     last_hidden_state: Tensor
-    pooler_output: Any
+    pooler_output: Tensor | None
     hidden_states: list[Tensor]
     attentions: list[Tensor] | None = None
 
@@ -53,7 +54,7 @@ class BertPreTrainingOutput:
 
 def integers(
     name: str,
-    values: Any,
+    values: ArrayLike,
     shape: tuple[int, ...] | None = None,
     limit: int | None = None,
     ignored: int | None = None,
@@ -79,7 +80,7 @@ def integers(
     return array
 
 
-def checked_mask(values: Any, shape: tuple[int, ...]) -> np.ndarray:
+def checked_mask(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """`values` on the host, of `shape`, with nothing but 1 (or True) and 0 in it: -10,000 would count as a token.
 
     Raises TypeError or ValueError naming what came and what is expected.

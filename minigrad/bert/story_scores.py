@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any
 
 import numpy as np
 
@@ -88,7 +87,9 @@ def _mean(rows: list[tuple[float, ...]]) -> Score:
     return Score(nats, floor, accuracy, best, share, len(forced), len(rows))
 
 
-def log_probabilities(model: Any, stories: Stories, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+def log_probabilities(
+    model: BertForPreTraining, stories: Stories, pair: Pair
+) -> tuple[np.ndarray, np.ndarray]:
     """Of each word's place when it is hidden, all others seen (words, V); of the labels of the whole pair (2,)."""
     encoded = stories.encode(pair, model.config.max_position_embeddings)
     length = len(encoded.a) + len(encoded.b) + 3
@@ -104,7 +105,7 @@ def log_probabilities(model: Any, stories: Stories, pair: Pair) -> tuple[np.ndar
     return _log_softmax(logits), _log_softmax(backend.to_numpy(output.seq_relationship_logits.data)[-1])
 
 
-def _log_softmax(logits: Any) -> np.ndarray:
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
     x = np.asarray(logits, dtype=np.float64)
     x = x - x.max(axis=-1, keepdims=True)
     return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))

@@ -15,6 +15,7 @@ from minigrad import backend
 from minigrad.bert.config import IGNORED
 from minigrad.bert.examples import labels_of
 from minigrad.messages import shown
+from minigrad.tensor import Array
 from minigrad.training.epochs import Batch
 
 
@@ -25,8 +26,8 @@ class TaskTally:
     """
 
     def __init__(self) -> None:
-        self.loss: Any = 0.0
-        self.hits: Any = 0
+        self.loss: float | Array = 0.0
+        self.hits: int | Array = 0
         self.count = self.tokens = 0
 
     def add(self, output: Any, batch: Batch) -> None:
@@ -63,7 +64,7 @@ def counted(batch: Batch) -> np.ndarray:
     return batch["start_positions"] < batch["attention_mask"].shape[1]
 
 
-def _right(logits: Any, labels: np.ndarray) -> Any:
+def _right(logits: Array, labels: np.ndarray) -> Array:
     """Where the largest logit is that of the label; no label of -100 is ever the largest."""
     return logits.argmax(axis=-1) == backend.of(logits).asarray(labels)
 

@@ -17,11 +17,12 @@ from minigrad.bert.tasks import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
+    TaskModel,
 )
 from minigrad.training.epochs import Batch
 from minigrad.training.tally import quiet_overflow
 
-MODELS: dict[str, Any] = {
+MODELS: dict[str, type[TaskModel]] = {
     "classify": BertForSequenceClassification,
     "pairs": BertForSequenceClassification,
     "qa": BertForQuestionAnswering,
@@ -33,7 +34,9 @@ Prediction = dict[str, Any]
 Window = tuple[Features, list[np.ndarray]]  # what the model has read at once, and its scores
 
 
-def predict_examples(model: Any, examples: EncodedExamples, batch_size: int = 32) -> Iterator[Prediction]:
+def predict_examples(
+    model: TaskModel, examples: EncodedExamples, batch_size: int = 32
+) -> Iterator[Prediction]:
     """A prediction for each row, in order; the model's mode is put back afterwards.
 
     Of texts and pairs: label, probability, and the probabilities of all labels. Of questions: answer, answer_start (in
@@ -44,7 +47,7 @@ def predict_examples(model: Any, examples: EncodedExamples, batch_size: int = 32
     yield from _run(model, dataclasses.replace(examples, features=features), batch_size, None)
 
 
-def evaluate_examples(model: Any, examples: EncodedExamples, batch_size: int = 32) -> dict[str, float]:
+def evaluate_examples(model: TaskModel, examples: EncodedExamples, batch_size: int = 32) -> dict[str, float]:
     """The loss in nats, and the `scores` of the model's predictions, for examples that have the answers.
 
     The scores are of all rows, the loss of what was not cut off.
@@ -55,7 +58,7 @@ def evaluate_examples(model: Any, examples: EncodedExamples, batch_size: int = 3
 
 
 def _run(
-    model: Any, examples: EncodedExamples, batch_size: int, tally: TaskTally | None
+    model: TaskModel, examples: EncodedExamples, batch_size: int, tally: TaskTally | None
 ) -> Iterator[Prediction]:
     """The predictions; the tally counts the batches, if there is one."""
     windows = zip(examples.owners, _windows(model, examples.features, batch_size, tally), strict=True)
@@ -65,7 +68,7 @@ def _run(
 
 
 def _windows(
-    model: Any, features: list[Features], batch_size: int, tally: TaskTally | None
+    model: TaskModel, features: list[Features], batch_size: int, tally: TaskTally | None
 ) -> Iterator[Window]:
     """Each of the features with the model's scores for it, batch by batch."""
     for start in range(0, len(features), batch_size):
@@ -87,7 +90,7 @@ def _windows(
             yield one, scores_of_one
 
 
-def _output(model: Any, batch: Batch) -> Any:
+def _output(model: TaskModel, batch: Batch) -> Any:
     with nn.evaluating(model), quiet_overflow():
         return model(**batch)
 

@@ -155,3 +155,6 @@ class BertForQuestionAnswering(nn.Module):
             ]
             loss = (losses[0] + losses[1]) * 0.5
         return QuestionAnsweringModelOutput(start_logits, end_logits, loss)
+
+
+TaskModel = BertForSequenceClassification | BertForTokenClassification | BertForQuestionAnswering

@@ -22,7 +22,7 @@ def _or_its_shape(make: Make) -> Make:
     """Where shapes are all that is asked for, something that has the shape and no numbers takes the array's place."""
 
     @functools.wraps(make)
-    def made(shape: tuple[int, ...], *arguments: Any, **named: Any) -> Any:
+    def made(shape: tuple[int, ...], *arguments: float, **named: float) -> np.ndarray | SimpleNamespace:
         return SimpleNamespace(shape=shape) if shapes_alone.get() else make(shape, *arguments, **named)
 
     return made  # type: ignore[return-value]

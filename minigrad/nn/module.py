@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from minigrad import backend
 from minigrad.nn.initial import shapes_alone
-from minigrad.tensor import Array, Tensor, no_grad
+from minigrad.tensor import Array, ArrayLike, DTypeLike, Tensor, no_grad
 
 CONTAINERS = (list, tuple, dict)
 
@@ -19,7 +19,7 @@ class Parameter(Tensor):
 
     __slots__ = ()
 
-    def __init__(self, data: Any, dtype: Any = None) -> None:
+    def __init__(self, data: ArrayLike, dtype: DTypeLike | None = None) -> None:
         super().__init__(0.0 if shapes_alone.get() else data, requires_grad=True, dtype=dtype)
         if shapes_alone.get():
             self.data = data  # which has a shape, and no more
@@ -36,7 +36,7 @@ class Module:
     training: bool = True
     walked: ClassVar[frozenset[str]] = frozenset()  # attributes in whose lists a class's own `children` looks
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         before, label = vars(self).get(name), f"{type(self).__name__}.{name}"
         if isinstance(before, Parameter) and not isinstance(value, Parameter | None):
             raise TypeError(
@@ -48,7 +48,7 @@ class Module:
         self._require_found({name: value})
         super().__setattr__(name, value)
 
-    def _require_found(self, attributes: Mapping[str, Any]) -> None:
+    def _require_found(self, attributes: Mapping[str, object]) -> None:
         for name, value in attributes.items():
             if _is_lost_leaf(value):
                 raise TypeError(
@@ -133,7 +133,7 @@ class Module:
             parameter.grad = None
         return self
 
-    def astype(self, dtype: Any) -> Module:
+    def astype(self, dtype: DTypeLike) -> Module:
         """Change the dtype of all parameters (their gradients are forgotten): float64 for gradient checks."""
         for parameter in self.parameters():
             parameter.data = parameter.detach().astype(dtype).data
@@ -182,7 +182,7 @@ class Module:
         return f"{type(self).__name__}({own}" + ("\n" + "\n".join(inside) + "\n" if inside else "") + ")"
 
 
-def _is_lost_leaf(value: Any) -> bool:
+def _is_lost_leaf(value: object) -> bool:
     """Whether it is a leaf that requires a gradient, as a parameter does, and is none."""
     return (
         isinstance(value, Tensor)

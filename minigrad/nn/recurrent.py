@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from minigrad import backend, ops
 from minigrad.nn.initial import uniform
@@ -72,7 +73,9 @@ class _Recurrent(Module):
                         Parameter(uniform(shape, 1 / math.sqrt(hidden_size))),
                     )
 
-    def forward(self, x: Tensor, state: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
+    def forward(
+        self, x: Tensor, state: Tensor | State | None = None, lengths: ArrayLike | None = None
+    ) -> tuple[Tensor, Tensor | State]:
         """All layers over all time steps.
 
         x (B, T, input_size). state: before the first step, h (D · num_layers, B, H), for an LSTM the pair (h, c);
@@ -129,7 +132,7 @@ class _Recurrent(Module):
                 f"got shape {x.shape}"
             )
 
-    def _states(self, x: Tensor, state: Any) -> list[State]:
+    def _states(self, x: Tensor, state: Tensor | State | None) -> list[State]:
         """The state before the first step, of each layer and direction."""
         name, parts = type(self).__name__, self.parts
         count = len(self.suffixes) * self.num_layers
@@ -149,7 +152,7 @@ class _Recurrent(Module):
                 raise ValueError(f"{name}: {part} must have shape {shape}, got {tensor.shape}")
         return [tuple(tensor[i] for tensor in given) for i in range(count)]
 
-    def _live(self, x: Tensor, lengths: Any) -> Array:
+    def _live(self, x: Tensor, lengths: ArrayLike) -> Array:
         """Which rows are within their length at each time step: booleans (T, B)."""
         name, (rows, steps, _) = type(self).__name__, x.shape
         lengths = lengths if backend.is_array(lengths) else np.asarray(lengths)

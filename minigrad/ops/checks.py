@@ -45,7 +45,7 @@ def pair(op: str, a: Operand, b: Operand) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-def _constant(op: str, value: Any, like: Operand) -> Tensor:
+def _constant(op: str, value: float, like: Operand) -> Tensor:
     """The Python number (or NumPy scalar) `value` as a tensor on the backend and of the dtype of `like`."""
     if not isinstance(like, Tensor):
         raise TypeError(f"{op}: expected a Tensor, got {type(like).__name__} and {type(value).__name__}")
@@ -108,12 +108,12 @@ def float16_in_float32(op: Op) -> Op:
     """An operation that goes through float32 for tensors of float16, which have no room for its squares and sums."""
 
     @functools.wraps(op)
-    def wide(x: Tensor, *arguments: Any, **settings: Any) -> Any:
+    def wide(x: Tensor, *arguments: object, **settings: object) -> Any:
         if x.dtype != "float16":
             return op(x, *arguments, **settings)
         rest = [a.astype("float32") if isinstance(a, Tensor) else a for a in arguments]
         named = {name: a.astype("float32") if isinstance(a, Tensor) else a for name, a in settings.items()}
-        y: Any = op(x.astype("float32"), *rest, **named)
+        y = op(x.astype("float32"), *rest, **named)
         return tuple(part.astype("float16") for part in y) if isinstance(y, tuple) else y.astype("float16")
 
     return cast(Op, wide)
@@ -211,7 +211,7 @@ def dropout(op: str, shape: tuple[int, ...], x: Tensor, keep: Array, p: float) -
 
 
 def cross_entropy(
-    logits: Tensor, labels: Any, weight: Any, ignore_index: int, label_smoothing: float
+    logits: Tensor, labels: Array, weight: Array | None, ignore_index: int, label_smoothing: float
 ) -> tuple[Array, Array, Array, Array | None]:
     """Which rows of the logits count (n,), their classes (n,), what each one's -log p counts in the mean (n,), and
     what those of all classes count in each row (C,), or None without label smoothing."""
@@ -256,7 +256,7 @@ def cross_entropy(
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Any, keep: Any, p: float
+    q: Tensor, k: Tensor, v: Tensor, mask: Array | None, keep: Array | None, p: float
 ) -> tuple[Array | None, Array | None]:
     """q (…, n, d_k), k (…, m, d_k), v (…, m, d_v), mask to (…, n, m), keep (…, n, m)."""
     same_kind("attention", q, k, v)
@@ -312,7 +312,7 @@ def recurrent(
     state: tuple[Tensor, ...],
     weight_hh: Tensor,
     bias_hh: Tensor,
-    live: Any,
+    live: Array | None,
 ) -> Sequence[Array | None]:
     """As `recurrent_step`, with x_part (L, n, gates · d) of at least one step, and live (L, n) or None.
 
@@ -360,6 +360,6 @@ def _recurrent_shapes(
         )
 
 
-def is_integer(part: Any) -> bool:
+def is_integer(part: object) -> bool:
     """Whether it is an integer, and no boolean."""
     return isinstance(part, numbers.Integral) and not isinstance(part, bool)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
 
 from minigrad import backend
 from minigrad.ops import checks
 from minigrad.ops.broadcasting import broadcast_shape, unbroadcast
 from minigrad.ops.checks import Operand
-from minigrad.tensor import Array, Tensor, float_dtype
+from minigrad.tensor import Array, DTypeLike, Tensor, float_dtype
 
 __all__ = [
     "abs",
@@ -322,7 +321,7 @@ def relu(x: Tensor) -> Tensor:
     return Tensor.from_op(xp.maximum(values, 0), (x,), backward)
 
 
-def astype(x: Tensor, dtype: Any) -> Tensor:
+def astype(x: Tensor, dtype: DTypeLike) -> Tensor:
     """x in another float dtype; the gradient comes back in the old one."""
 
     old_dtype = x.dtype

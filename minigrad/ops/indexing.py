@@ -6,6 +6,7 @@ leading axes.
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from minigrad import backend
@@ -44,13 +45,13 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     return Tensor.from_op(y, (x,), backward)
 
 
-def _index_array(kernels: Any, part: Any) -> Array:
+def _index_array(kernels: ModuleType, part: Array | list) -> Array:
     """An array or a list in an index as an array; an empty list, in which NumPy sees floats, is one of integers."""
     array = kernels.asarray(part)
     return array.astype("int64") if isinstance(part, list) and not array.size else array
 
 
-def _is_plain(part: Any) -> bool:
+def _is_plain(part: object) -> bool:
     """Whether this part of an index picks each entry at most once, without being an array."""
     return part is None or part is Ellipsis or isinstance(part, slice) or type(part) is int
 

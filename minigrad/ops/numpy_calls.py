@@ -6,7 +6,7 @@ it raises TypeError, which says what to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minigrad.tensor import Tensor
@@ -24,7 +24,9 @@ NAMES = {
 }  # fmt: skip
 
 
-def array_ufunc(tensor: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+def array_ufunc(
+    tensor: Tensor, ufunc: Callable[..., Any], method: str, *inputs: object, **settings: object
+) -> Any:
     """NumPy's protocol for `np.exp(tensor)` and `array + tensor`."""
     if (
         method == "__call__"
@@ -39,9 +41,9 @@ def array_ufunc(tensor: Tensor, ufunc: Any, method: str, *inputs: Any, **setting
 def array_function(
     tensor: Tensor,
     function: Callable[..., Any],
-    types: Any,
-    inputs: Sequence[Any],
-    settings: Mapping[str, Any],
+    types: Iterable[type],
+    inputs: Sequence[object],
+    settings: Mapping[str, object],
 ) -> Any:
     """NumPy's protocol for `np.concatenate(tensors)`: of arrays, if no gradient would end there."""
     if any(found.requires_grad for found in _tensors([*inputs, *settings.values()])):
@@ -61,7 +63,7 @@ def _what_to_write(name: str) -> str:
     return f"np.{name} of a Tensor is not recorded, so its gradient would be lost: {line}"
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
+def _tensors(values: Iterable[object]) -> Iterator[Tensor]:
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -69,7 +71,7 @@ def _tensors(values: Any) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Tensor):
         return value.numpy()
     return type(value)(map(_plain, value)) if isinstance(value, list | tuple) else value

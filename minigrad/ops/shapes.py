@@ -43,7 +43,7 @@ def _flat_sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
     return tuple(sizes[0]) if len(sizes) == 1 and hasattr(sizes[0], "__len__") else tuple(sizes)
 
 
-def reshape(x: Tensor, *shape: Any) -> Tensor:
+def reshape(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """The same entries in the same order with other axes; one length may be -1."""
     new = _flat_sizes(shape)
     try:
@@ -59,7 +59,7 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
     return Tensor.from_op(y, (x,), backward)
 
 
-def permute(x: Tensor, *axes: Any) -> Tensor:
+def permute(x: Tensor, *axes: int | Sequence[int]) -> Tensor:
     """The axes of x in another order: axis i of the output is axis axes[i] of x."""
     order = _flat_sizes(axes)
     if sorted(one % x.ndim if -x.ndim <= one < x.ndim else -1 for one in order) != list(range(x.ndim)):
@@ -97,7 +97,7 @@ def swapaxes(x: Tensor, axis0: int, axis1: int) -> Tensor:
     return transpose(x, axis0, axis1)
 
 
-def expand(x: Tensor, *shape: Any) -> Tensor:
+def expand(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """x broadcast to `shape`; a length of -1 keeps that of x."""
     sizes = _flat_sizes(shape)
     xp = backend.of(x.data).xp

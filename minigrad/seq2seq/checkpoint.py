@@ -44,6 +44,8 @@ from minigrad.training.reading import (
 
 TRAIN_COMMAND = "python -m minigrad.seq2seq train"
 
+TranslationModel = RecurrentSeq2Seq | Transformer  # what a checkpoint may hold
+
 # The config and the model of each `model_type`.
 KINDS: dict[str, tuple[type[Seq2SeqConfig], type]] = {
     RecurrentConfig.model_type: (RecurrentConfig, RecurrentSeq2Seq),
@@ -73,7 +75,7 @@ def parameter_count(config: Seq2SeqConfig) -> int:
 
 
 def save_pretrained(
-    model: Any, folder: str | Path, tokenizer: WordPieceTokenizer, max_length: int | None = None
+    model: TranslationModel, folder: str | Path, tokenizer: WordPieceTokenizer, max_length: int | None = None
 ) -> None:
     """Write a model and its tokenizer into `folder`, each file whole or not at all. Raises SaveError.
 
@@ -83,7 +85,7 @@ def save_pretrained(
 
 
 def pretrained_files(
-    model: Any, tokenizer: WordPieceTokenizer, max_length: int | None = None
+    model: TranslationModel, tokenizer: WordPieceTokenizer, max_length: int | None = None
 ) -> dict[str, bytes]:
     """The files of a checkpoint by name, without SHA256SUMS."""
     state = {

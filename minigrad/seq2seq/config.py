@@ -64,7 +64,7 @@ class Seq2SeqConfig:
         known = {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in values.items() if name in known})
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """A copy with some fields changed. Raises ConfigError for a field that does not exist."""
         return replaced(self, changes)
 

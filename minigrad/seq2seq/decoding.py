@@ -246,7 +246,7 @@ def _log_probabilities(logits: Tensor, config: Seq2SeqConfig) -> np.ndarray:
     return log_p
 
 
-def _positive_integer(name: str, value: Any) -> None:
+def _positive_integer(name: str, value: object) -> None:
     """Raises TypeError unless `value` is an integer, ValueError unless it is at least 1."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(f"{name}: expected an integer, got {value!r}")

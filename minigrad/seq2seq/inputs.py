@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from minigrad.bert.config import IGNORED
 from minigrad.bert.model import checked_mask, integers
@@ -12,7 +11,9 @@ from minigrad.seq2seq.config import Seq2SeqConfig
 from minigrad.seq2seq.data import shift_right
 
 
-def source(config: Seq2SeqConfig, input_ids: Any, attention_mask: Any) -> tuple[np.ndarray, np.ndarray]:
+def source(
+    config: Seq2SeqConfig, input_ids: ArrayLike, attention_mask: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
     """input_ids (B, S) and attention_mask (B, S) on the host, the mask with ones where none is given.
 
     Raises TypeError for what are not integers, OutsideError for an id outside the vocabulary, ValueError for other
@@ -43,7 +44,7 @@ def lengths(attention_mask: np.ndarray) -> np.ndarray:
 
 
 def target(
-    config: Seq2SeqConfig, decoder_input_ids: Any, labels: Any, batch: int
+    config: Seq2SeqConfig, decoder_input_ids: ArrayLike | None, labels: ArrayLike | None, batch: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """decoder_input_ids (B, T) and labels (B, T) on the host: the first made of the second where it is not given.
 
@@ -67,6 +68,6 @@ def target(
     return ids, labels
 
 
-def last_words(config: Seq2SeqConfig, last_ids: Any, rows: int) -> np.ndarray:
+def last_words(config: Seq2SeqConfig, last_ids: ArrayLike, rows: int) -> np.ndarray:
     """The newest word of each row, (N,), on the host. Raises as `source` does."""
     return integers("last_ids", last_ids, (rows,), config.vocab_size)

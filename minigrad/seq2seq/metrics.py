@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from minigrad.bert.config import IGNORED
 from minigrad.bert.task_metrics import TaskTally
+from minigrad.nn import Module
 from minigrad.seq2seq.bleu import bleu
 from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.predict import words_of
@@ -28,7 +28,7 @@ class TranslationTally(TaskTally):
         self.tokens += int((batch["labels"] != IGNORED).sum())  # beside those of the source
 
 
-def evaluate(model: Any, batches: list[Batch]) -> dict[str, float]:
+def evaluate(model: Module, batches: list[Batch]) -> dict[str, float]:
     """Loss and accuracy over `batches`, without dropout or label smoothing; the mode is put back afterwards."""
     return tallied(model, batches, TranslationTally())
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from minigrad import nn
 from minigrad.messages import quoted
+from minigrad.seq2seq.checkpoint import TranslationModel
 from minigrad.seq2seq.data import pad_pairs
-from minigrad.seq2seq.decoding import LENGTH_PENALTY, Hypothesis, beam_search, greedy_search
+from minigrad.seq2seq.decoding import LENGTH_PENALTY, Hypothesis, Translator, beam_search, greedy_search
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import CONTINUES
 
@@ -56,7 +56,7 @@ class Aligned:
 
 
 def translate(
-    model: Any,
+    model: Translator,
     tokenizer: WordPieceTokenizer,
     texts: Sequence[str],
     num_beams: int = 1,
@@ -96,7 +96,7 @@ def translate(
 
 
 def translate_ids(
-    model: Any,
+    model: Translator,
     sources: Sequence[Sequence[int]],
     num_beams: int,
     max_length: int,
@@ -149,7 +149,9 @@ def words_of(tokenizer: WordPieceTokenizer, ids: Sequence[int]) -> list[str]:
 # --- Alignments ------------------------------------------------------------------------------------------
 
 
-def align(model: Any, tokenizer: WordPieceTokenizer, source: str, target: str | Sequence[int]) -> Aligned:
+def align(
+    model: TranslationModel, tokenizer: WordPieceTokenizer, source: str, target: str | Sequence[int]
+) -> Aligned:
     """The attention of a model over the words of `source` while it writes `target`, which it is told word by word.
 
     target: a text, or the ids of its pieces (`TranslatedText.ids`).

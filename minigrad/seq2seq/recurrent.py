@@ -21,7 +21,9 @@ Hidden = tuple[Tensor, ...]  # a network's state, (num_layers, B, H) each: h, of
 NETWORKS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 
 
-def run(network: nn.Module, x: Tensor, hidden: Hidden | None, lengths: Any = None) -> tuple[Tensor, Hidden]:
+def run(
+    network: nn.Module, x: Tensor, hidden: Hidden | None, lengths: np.ndarray | None = None
+) -> tuple[Tensor, Hidden]:
     """x (B, T, H) through a network -> its outputs, and its state as a tuple, whichever cell it has."""
     first = hidden[0] if hidden is not None and len(hidden) == 1 else hidden
     outputs, last = network(x, first, lengths)

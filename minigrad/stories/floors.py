@@ -45,7 +45,7 @@ class OneWay:
     def __init__(self, path: list[int], number: Callable[[int], Any] = float) -> None:
         self.path, self.number = path, number
         self.options: list[int] = []  # how many there were, at each decision
-        self.probability: Any = number(1)
+        self.probability = number(1)
 
     def choose(self, weights: Mapping[Choice, int]) -> Choice:
         """The option that the path says."""

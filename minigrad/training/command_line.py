@@ -216,7 +216,7 @@ def _require_model_by_its_name(
         parser.error(f"{options.command} needs --model, a run's folder or a checkpoint")
 
 
-def _listed(value: Any) -> list[str]:
+def _listed(value: list[str] | str | None) -> list[str]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
@@ -356,7 +356,7 @@ def as_process(main: Callable[[], int]) -> int:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _interrupt(*_: Any) -> None:
+def _interrupt(*_: object) -> None:
     """Ctrl-C raises KeyboardInterrupt; while that is on its way, a second one ends the process at once."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise KeyboardInterrupt

@@ -23,7 +23,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def setting(
-    default: Any = dataclasses.MISSING,
+    default: object = dataclasses.MISSING,
     help: str = "",
     *,
     at_least: float | None = 0,

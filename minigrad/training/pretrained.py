@@ -50,7 +50,7 @@ def write_checkpoint(folder: str | Path, files: Mapping[str, bytes]) -> None:
     write_atomic(folder / SUMS, checksums(files))
 
 
-def json_file(values: Any) -> bytes:
+def json_file(values: object) -> bytes:
     """The content of a JSON file."""
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
@@ -175,19 +175,19 @@ def _read_options(folder: Path) -> dict[str, Any]:
     return options
 
 
-def _require(path: Path, what: str, value: Any, allowed: tuple[Any, ...]) -> None:
+def _require(path: Path, what: str, value: object, allowed: tuple[Any, ...]) -> None:
     """Raise CheckpointError for a value by which a text would be read as it is not here."""
     if value not in allowed:
         _refuse(path, what, value, repr(allowed[0]))
 
 
-def _refuse(path: Path, what: str, value: Any, expected: str) -> NoReturn:
+def _refuse(path: Path, what: str, value: object, expected: str) -> NoReturn:
     raise CheckpointError(
         f"{path}: {what} is {quoted(value)}, which this tokenizer does not do; expected {expected}"
     )
 
 
-def _spelling(folder: Path, options: dict[str, Any], normalizer: Any) -> dict[str, Any]:
+def _spelling(folder: Path, options: dict[str, Any], normalizer: object) -> dict[str, Any]:
     """lower_case, strip_accents and tokenize_chinese_chars, from the file that speaks of each."""
     if not isinstance(normalizer, dict):
         normalizer = {}
@@ -253,7 +253,7 @@ def _require_one_vocabulary(folder: Path, tokenizer: WordPieceTokenizer, in_fast
 
 
 def _special_tokens(
-    folder: Path, options: dict[str, Any], added: Any, tokenizer: WordPieceTokenizer
+    folder: Path, options: dict[str, Any], added: object, tokenizer: WordPieceTokenizer
 ) -> set[str]:
     """Which of the five special tokens are named as such. Raises CheckpointError for any others.
 
@@ -296,7 +296,7 @@ def _special_tokens(
     return named
 
 
-def _list_of(path: Path, what: str, values: Any) -> list[Any]:
+def _list_of(path: Path, what: str, values: object) -> list[Any]:
     if not isinstance(values, list | None):
         raise CheckpointError(f"{path}: {what} must be a list, got {quoted(values)}")
     return values or []

@@ -81,7 +81,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.close()
 
@@ -196,7 +196,7 @@ def interruptible() -> Iterator[Stop]:
     }
     at_second = signal.default_int_handler if _in_notebook() else signal.SIG_DFL
 
-    def on_signal(number: int, _: Any) -> None:
+    def on_signal(number: int, _: object) -> None:
         if number == signal.SIGINT:  # first of all: nothing can keep the next one from its work
             signal.signal(number, at_second)
         stop.signal = stop.signal or number

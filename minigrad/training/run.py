@@ -27,7 +27,7 @@ from minigrad.messages import LONGEST_LINE, shown
 from minigrad.nn import Module, Parameter
 from minigrad.tensor import Array
 from minigrad.text.tokenizer import WordPieceTokenizer
-from minigrad.training.epochs import Batch, fingerprint
+from minigrad.training.epochs import Batch, Epochs, fingerprint
 from minigrad.training.folders import RunFolder, RunFolderError, RunKind, environment
 from minigrad.training.pretrained import Pretrained, listed
 from minigrad.training.progress import SIGNALS, Progress, Stop
@@ -56,7 +56,7 @@ class Run:
 
     kind: RunKind
     model: Any
-    data: Any
+    data: Epochs
     total_steps: int
 
     def __init__(

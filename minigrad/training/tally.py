@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -10,8 +10,10 @@ from minigrad import nn
 from minigrad.distributed import World
 from minigrad.training.epochs import Batch
 
+Sums = TypeVar("Sums", bound=Any)  # a tally of any kind
 
-def of_all_processes(tally: Any, world: World) -> Any:
+
+def of_all_processes(tally: Sums, world: World) -> Sums:
     """A tally with the sums of all processes; the same one, where there is one process."""
     if world.size == 1:
         return tally
@@ -22,7 +24,9 @@ def of_all_processes(tally: Any, world: World) -> Any:
     return whole
 
 
-def tallied(model: Any, batches: list[Batch], tally: Any, world: World | None = None) -> dict[str, float]:
+def tallied(
+    model: nn.Module, batches: list[Batch], tally: Any, world: World | None = None
+) -> dict[str, float]:
     """The means of a tally over `batches`, without dropout; the model's mode is put back afterwards.
 
     world: the processes whose tallies are added up, by default this one alone.
