@@ -145,14 +145,6 @@ def test_examples_that_the_model_is_too_short_for_are_passed_over(corpus, tmp_pa
     assert "[MASK]" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("options", "lower_case"), [([], True), (["--cased"], False)])
-def test_cased_or_not(corpus, tmp_path, options, lower_case):
-    assert main(pretrain(corpus, tmp_path / "run", *options)) == 0
-    tokenizer = from_pretrained(latest_checkpoint(tmp_path / "run")).tokenizer
-    assert tokenizer.lower_case is lower_case
-    assert any(piece[0].isupper() for piece in tokenizer.vocab[5:]) is not lower_case
-
-
 def test_the_score_changes_the_vocabulary(corpus, tmp_path):
     vocabularies = []
     for score in ("frequency", "pmi", "gain"):
@@ -251,17 +243,16 @@ def test_what_is_wrong_with_the_output_is_said_before_the_text_is_read(run, tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "held"]
 
 
-def test_a_model_that_no_machine_holds_is_refused_before_the_text_is_read(tmp_path, capsys):
-    command = ["pretrain", "--corpus", str(tmp_path / "not there"), "--output", str(tmp_path / "run")]
-    assert main([*command, "--set", "hidden_size=2000000"]) == 1
-    assert "GB" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_length_beyond_the_models_positions_is_refused_before_the_text_is_read(tmp_path, capsys):
-    command = ["pretrain", "--corpus", str(tmp_path / "not there"), "--output", str(tmp_path / "run")]
-    assert main([*command, "--max-length", "100000000"]) == 1
-    assert capsys.readouterr().err == "error: max_length is 100000000, but the model has 512 positions\n"
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "hidden_size=2000000"], "GB"),  # no machine holds it
+        (["--max-length", "100000000"], "max_length is 100000000, but the model has 512 positions"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused_before_the_text_is_read(tmp_path, failing, options, message):
+    command = ["pretrain", "--corpus", tmp_path / "not there", "--output", tmp_path / "run"]
+    assert message in failing(*command, *options)
     assert not (tmp_path / "run").exists()
 
 

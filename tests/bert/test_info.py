@@ -26,18 +26,6 @@ def parameters(config: BertConfig, prefix: str = "") -> int:
     return sum(math.prod(s) for name, s in parameter_shapes(config).items() if name.startswith(prefix))
 
 
-@pytest.mark.parametrize(
-    ("preset", "without_heads", "with_heads"),
-    [
-        ("base", 109_482_240, 110_106_428),
-        ("large", 335_141_888, 336_226_108),
-    ],
-)
-def test_the_published_sizes(preset, without_heads, with_heads):
-    assert parameters(PRESETS[preset], "bert.") == without_heads
-    assert parameters(PRESETS[preset]) == with_heads
-
-
 @pytest.mark.oracle
 @pytest.mark.parametrize("preset", PRESETS)
 def test_transformers_counts_as_many(preset):
@@ -84,20 +72,6 @@ def test_bytes():
     weights = sum(array.nbytes for array in BertForPreTraining(SMALL).state_dict().values())
     assert cost.weight_bytes == weights == 4 * parameters(SMALL)
     assert cost.training_bytes == 4 * weights  # weights, gradients, two moments
-
-
-def test_what_is_kept_for_the_backward_grows_with_the_batch_and_the_layers():
-    base = step_cost(SMALL, 4, 16).activation_bytes
-    assert step_cost(SMALL, 8, 16, chosen=20).activation_bytes == 2 * base
-    assert step_cost(SMALL, 4, 8, chosen=5).activation_bytes < base / 2  # scores go with the square
-    depths = [step_cost(SMALL.replace(num_hidden_layers=n), 4, 16).activation_bytes for n in (0, 1, 2, 3)]
-    assert depths[3] - depths[2] == depths[2] - depths[1] > depths[1] - depths[0] > 0  # the last does less
-
-
-def test_the_attention_weights_are_kept_once():
-    """Two more heads of 16 x 16 weights: before dropout in float32, and a byte each of the mask."""
-    more = step_cost(SMALL.replace(num_attention_heads=6), 4, 16).activation_bytes
-    assert more - step_cost(SMALL, 4, 16).activation_bytes == 2 * 3 * 4 * 16 * 16 * (4 + 1)
 
 
 # --- Row by row, against the engine ----------------------------------------------------------------------

@@ -100,20 +100,6 @@ def make_model(config: BertConfig, dtype: str = "float32") -> BertForPreTraining
 
 
 @pytest.mark.oracle
-def test_logits_equal_transformers_in_float32(config):
-    model = make_model(config)
-    batch = random_batch(config)
-    inputs = {k: batch[k] for k in ("input_ids", "attention_mask", "token_type_ids")}
-    with no_grad():
-        mine = model(**inputs)
-    theirs = transformers_twin(model, "float32")(**tensors(inputs))
-    assert mine.prediction_logits.shape == (5, 11, config.vocab_size)
-    for name in ("prediction_logits", "seq_relationship_logits"):
-        expected = getattr(theirs, name).detach().numpy()
-        np.testing.assert_allclose(getattr(mine, name).numpy(), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.oracle
 def test_loss_and_every_gradient_equal_transformers_in_float64(config):
     model = make_model(config, "float64")
     twin = transformers_twin(model, "float64")
@@ -269,11 +255,6 @@ def changed(**changes):
 def test_bad_input_is_named(batch, error, message):
     with pytest.raises(error, match=message):
         make_model(SMALL)(**batch)
-
-
-def test_more_tokens_than_positions():
-    with pytest.raises(ValueError, match="17 tokens are more than the 16 positions"):
-        BertModel(SMALL)(np.zeros((1, 17), int))
 
 
 def test_input_ids_need_two_axes():

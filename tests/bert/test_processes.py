@@ -265,22 +265,3 @@ def test_more_processes_than_rows(tmp_path):
     assert len(errors(done)) == 1
     assert errors(done)[0].startswith("error: a batch of 2 rows cannot be shared out over 3 processes: ")
     assert not folder.exists()
-
-
-def test_what_does_not_share_its_work_says_so(tmp_path):
-    rows = tmp_path / "rows.csv"
-    rows.write_text("text,label\na,b\nc,d\n")
-    done = processes.run_pythons(
-        2,
-        "-m",
-        "minigrad.bert",
-        "finetune",
-        "--model",
-        tmp_path,
-        "--data",
-        rows,
-        "--output",
-        tmp_path / "out",
-    )
-    assert done.returncode == 1
-    assert errors(done) == ["error: finetune runs in one process, not in 2: only pretrain shares its work"]

@@ -17,7 +17,7 @@ from minigrad.bert.tasks import (
     BertForTokenClassification,
 )
 from minigrad.tensor import no_grad
-from minigrad.training.reading import CheckpointError, ConfigError
+from minigrad.training.reading import CheckpointError
 
 KINDS = [BertForSequenceClassification, BertForTokenClassification, BertForQuestionAnswering]
 LABELS = {0: "no", 1: "yes", 2: "who knows"}
@@ -256,15 +256,6 @@ def test_weights_that_do_not_fit_the_classes(tmp_path):
         from_pretrained(tmp_path, BertForSequenceClassification)
     rewrite(tmp_path, keep(r"bert\.pooler"))
     with pytest.raises(CheckpointError, match=r"weights are missing: bert\.embeddings"):
-        from_pretrained(tmp_path, BertForSequenceClassification)
-
-
-def test_a_config_with_other_names_of_classes_is_refused(tmp_path):
-    save_pretrained(make_model(DRY, BertForSequenceClassification), tmp_path)
-    (tmp_path / "SHA256SUMS").unlink()
-    path = tmp_path / "config.json"
-    path.write_text(path.read_text().replace('"who knows"', '""'))
-    with pytest.raises(ConfigError, match=r"config\.json: id2label must map 0, 1, 2, … to names, such as"):
         from_pretrained(tmp_path, BertForSequenceClassification)
 
 
