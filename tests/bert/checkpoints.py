@@ -121,11 +121,11 @@ def shard(folder: Path, state) -> dict[str, str]:
     return where
 
 
-def set_config(**values):
-    """A change of a folder: these values in its config.json."""
+def set_config(name: str = "config.json", **values):
+    """A change of a folder: these values in its config.json, or in another file."""
 
     def change(folder):
-        path = folder / "config.json"
+        path = folder / name
         path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
     return change

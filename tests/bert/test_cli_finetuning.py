@@ -254,13 +254,6 @@ def test_a_model_of_single_texts_reads_single_texts_of_a_file(trained, tmp_path,
     assert capsys.readouterr() == (out, "")
 
 
-def test_a_model_of_pairs_reads_no_single_texts(trained, tmp_path, failing, capsys):
-    data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary has a book ."}])
-    capsys.readouterr()
-    message = failing("predict", "--model", trained["pairs"] / "run", "--data", data)
-    assert "row 1 (line 2), column 'text_pair': it is missing; there are text" in message
-
-
 def copied(run: Path, folder: Path) -> Path:
     """The checkpoint of a run, without sums, to be changed."""
     shutil.copytree(latest_checkpoint(run), folder)
@@ -428,5 +421,7 @@ def test_models_and_files_that_are_of_another_task(trained, tmp_path, failing, c
     data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary", "label": "no kind"}])
     message = failing("predict", "--model", trained["classify"] / "run", "--data", data)
     assert "new.csv, row 1 (line 2), column 'label': expected one of kind " in message
+    message = failing("predict", "--model", trained["pairs"] / "run", "--data", data)
+    assert "row 1 (line 2), column 'text_pair': it is missing; there are text" in message
     message = failing("evaluate", "--model", trained["classify"] / "run")
     assert "is of a run of fine-tuning, not of pre-training" in message

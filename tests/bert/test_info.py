@@ -200,21 +200,6 @@ def test_what_each_operation_moves_is_what_its_kernels_read_and_write(name):
     assert work.moved == (pytest.approx(moved, rel=8 / V) if name == "mlm_loss" else moved)
 
 
-def test_flops_over_bytes():
-    """What goes entry by entry has always the same, a product more the larger its matrices are."""
-
-    def intensity(preset: str, name: str) -> float:
-        (work,) = [w for w in forward_work(PRESETS[preset], 32, 64) if (w.part, w.name) == ("layers", name)]
-        return work.flops / work.moved
-
-    n, k, m = 32 * 64, 768, 3072
-    bias = 2 * n * m + m  # added in place
-    assert intensity("base", "intermediate.dense") == product(n, k, m) / (4 * (n * k + k * m + n * m + bias))
-    assert intensity("reduced", "intermediate.dense") < intensity("base", "intermediate.dense")
-    for preset in ("reduced", "base"):
-        assert intensity(preset, "output, input added") == 1 / 12
-
-
 @pytest.mark.parametrize(("batch", "length"), [(0, 16), (-1, 16), (4, 0), (4, 17)])
 def test_steps_that_make_no_sense(batch, length):
     with pytest.raises(ValueError, match=f"1 … 16 tokens, the model's positions; got {batch} of {length}"):

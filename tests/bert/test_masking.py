@@ -1,4 +1,4 @@
-"""Masking (Devlin et al. 2019, section 3.1 and A.1): 15 %, 80/10/10; that a wrong share is caught is a test too."""
+"""Masking (Devlin et al. 2019, section 3.1 and A.1): 15 %, 80/10/10."""
 
 from __future__ import annotations
 
@@ -20,20 +20,6 @@ def rows(lengths, length: int, rng: np.random.Generator, ids=None) -> np.ndarray
     words = np.where(place == 0, CLS, words)
     words = np.where((place == lengths[:, None] - 1) | (place == lengths[:, None] // 2), SEP, words)
     return np.where(place < lengths[:, None], words, PAD)
-
-
-def draw(split: tuple[float, float, float]):
-    """A function like mask_tokens, with these shares of [MASK], random and kept: right or wrong."""
-
-    def mask(input_ids, tokenizer, rng):
-        free = ~np.isin(input_ids, [CLS, SEP, PAD])
-        chosen = free & (rng.random(input_ids.shape) < 0.15)
-        fate = rng.choice(3, size=input_ids.shape, p=split)
-        random_ids = rng.integers(0, tokenizer.vocab_size, input_ids.shape)
-        masked = np.choose(fate, [np.full_like(input_ids, MASK), random_ids, input_ids])
-        return np.where(chosen, masked, input_ids), np.where(chosen, input_ids, IGNORED)
-
-    return mask
 
 
 # To tell 80 % from 81 % with five standard deviations on either side, 0.01 ≥ 2 · 5 · √(0.8 · 0.2 / n): n is
@@ -64,11 +50,6 @@ def are_80_10_10(to_mask: int, stayed: int, other: int, count: int) -> bool:
 
 def test_80_10_10():
     assert are_80_10_10(*fates(mask_tokens))
-
-
-@pytest.mark.parametrize("split", [(0.81, 0.1, 0.09), (0.8, 0.11, 0.09)])
-def test_a_split_that_is_off_by_one_per_cent_is_told_from_80_10_10(split):
-    assert not are_80_10_10(*fates(draw(split)))
 
 
 @pytest.mark.parametrize("length", [5, 10, 16, 23, 64, 128])

@@ -222,11 +222,3 @@ def test_weights_that_do_not_fit_the_classes(tmp_path):
     rewrite(tmp_path, keep(r"bert\.pooler"))
     with pytest.raises(CheckpointError, match=r"weights are missing: bert\.embeddings"):
         from_pretrained(tmp_path, BertForSequenceClassification)
-
-
-def test_a_model_without_a_pooler():
-    model = make_model(DRY, BertForTokenClassification)
-    output = model.bert(**inputs(DRY, LENGTHS))
-    assert output.pooler_output is None
-    assert output.last_hidden_state.shape == (5, LENGTH, 12)
-    assert not [name for name in model.state_dict() if "pooler" in name]

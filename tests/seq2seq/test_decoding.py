@@ -41,6 +41,16 @@ def test_word_by_word_with_the_cache_equals_all_words_at_once(model):
     np.testing.assert_allclose(one_by_one[real], at_once[real], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_float32_logits_are_near_those_of_float64(name):
+    one, other = (make_model(CONFIGS[name], dtype) for dtype in ("float32", "float64"))
+    batch = random_batch(one.config)
+    with no_grad():
+        logits, expected = one(**batch).logits, other(**batch).logits.numpy()
+    assert logits.dtype == np.float32
+    np.testing.assert_allclose(logits.numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_selected_rows_go_on_as_they_would_have(model):
     batch = random_batch(model.config)
     columns = shift_right(batch["labels"], 2, 0)[:, :3].T

@@ -201,15 +201,11 @@ def test_help(capsys, command):
     with pytest.raises(SystemExit) as caught:
         parse(command)
     assert caught.value.code == 0
-    assert "python -m minigrad.seq2seq" in capsys.readouterr().out
-
-
-def test_the_settings_are_options(capsys):
-    with pytest.raises(SystemExit):
-        parse(["train", "--help"])
     out = capsys.readouterr().out
-    for name in TranslationArguments.__dataclass_fields__:
-        assert f"--{name.replace('_', '-')} " in out
+    assert "python -m minigrad.seq2seq" in out
+    if command[0] == "train":
+        for name in TranslationArguments.__dataclass_fields__:
+            assert f"--{name.replace('_', '-')} " in out
 
 
 @pytest.mark.parametrize("name", ["pairs", "eval-pairs"])

@@ -48,10 +48,7 @@ def test_longest_match_comes_first():
     tokenizer = small_tokenizer("un", "unaff", "##aff", "##able", "##a", "##b", "a", "want", "##ed", ",")
     assert tokenizer.tokenize("UNaffable, wanted") == ["unaff", "##able", ",", "want", "##ed"]
     # One hopeless letter, the whole word is unknown
-    assert tokenizer.tokenize("unaffably a") == [
-        "[UNK]",
-        "a",
-    ]
+    assert tokenizer.tokenize("unaffably a") == ["[UNK]", "a"]
     assert tokenizer.tokenize("able") == ["[UNK]"]  # ##able does not begin a word
 
 
@@ -250,24 +247,7 @@ def test_batch_errors():
 # --- Ids to text -----------------------------------------------------------------------------------------
 
 
-PUNCTUATION_PIECES = [
-    ".",
-    "?",
-    "!",
-    ",",
-    "'",
-    "n't",
-    "'m",
-    "'s",
-    "'ve",
-    "'re",
-    "do",
-    "not",
-    "do not",
-    "' ",
-    "-",
-    "a",
-]
+PUNCTUATION_PIECES = [*".?!,'-a", "n't", "'m", "'s", "'ve", "'re", "do", "not", "do not", "' "]
 PUNCTUATION_PIECES += ["##.", "##'s", "####", "##", "##b", "##n't", " .", "a .b ,c", "n't n't", "##x 's"]
 
 
@@ -363,12 +343,7 @@ def test_an_empty_line_and_a_piece_that_is_there_twice(tmp_path):
     path.write_text("\n".join([*SPECIAL_TOKENS, "a", "", "##b", "a", "", "a \u3000", "c"]), "utf-8")
     tokenizer = WordPieceTokenizer.from_file(path)
     # The last id of "a", white space at its end or not
-    assert tokenizer.token_ids("ab a c") == [
-        10,
-        7,
-        10,
-        11,
-    ]
+    assert tokenizer.token_ids("ab a c") == [10, 7, 10, 11]
     assert tokenizer.decode([5, 7, 8, 11]) == "ab a c"
     tokenizer.save(path)
     assert WordPieceTokenizer.from_file(path).vocab == tokenizer.vocab

@@ -283,20 +283,11 @@ def commands_in(folder):
     tiny_task.pretrained(folder / "model")
     learning = ["finetune", "--model", folder / "model", "--data", folder / "train.csv", "--batch-size", "4"]
     sizes = [part for one in ("d_model=12", "nhead=2", "dim_feedforward=16") for part in ("--set", one)]
-    short = [
-        "--steps",
-        "2",
-        "--batch-size",
-        "4",
-        "--eval-translations",
-        "2",
-        "--output",
-        folder / "translating",
-    ]
+    short = ["--steps", "2", "--batch-size", "4", "--eval-translations", "2"]
     return {
         "pretrain": (bert_main, commands.pretrain(corpus, folder / "pretrain")),
         "finetune": (bert_main, [*learning, "--epochs", "1", "--output", folder / "finetune"]),
-        "translating": (translating_main, ["train", "--corpus", "stories-light", *sizes, *short]),
+        "translating": (translating_main, ["train", "--output", folder / "translating", *sizes, *short]),
     }
 
 

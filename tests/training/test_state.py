@@ -220,6 +220,8 @@ def test_each_value_of_the_state_is_checked_before_anything_is_touched(tmp_path,
         (lambda state: state["arguments"].update(steps=9), "step: expected at most 9, got 10"),
         (lambda state: state["data"].update(index=10**6), "data.index: expected at most "),
         (lambda state: state["arguments"].update(batch_size=0), "arguments: batch_size must be at least 1"),
+        (lambda state: state["scaler"].update(scale=None), "scaler.scale: expected a number, got null"),
+        (lambda state: state["arguments"].update(learning_rate="x"), "arguments.learning_rate: expected"),
         (lambda state: state.pop("environment"), "environment: is missing; was it saved by another version?"),
         (lambda state: state["random"].pop("draws"), "random.draws: is missing; was it saved by another"),
         (
