@@ -325,18 +325,8 @@ def test_shares_that_are_none(run, failing, share):
 
 def test_evaluate_takes_a_part_of_a_long_text(run, capsys, monkeypatch):
     monkeypatch.setattr(data, "HELD_OUT_BATCHES", 3)
-    command = [
-        "evaluate",
-        "--model",
-        run / "run",
-        "--corpus",
-        run / "text.txt",
-        "--held-out",
-        "1",
-        "--batch-size",
-        "5",
-    ]
-    assert main([str(part) for part in [*command, "--max-length", 24]]) == 0
+    command = ["evaluate", "--model", str(run / "run"), "--corpus", str(run / "text.txt"), "--held-out", "1"]
+    assert main([*command, "--batch-size", "5", "--max-length", "24"]) == 0
     assert capsys.readouterr().out.startswith("20 documents, 15 pairs: ")
 
 

@@ -338,14 +338,7 @@ def test_predictions_are_the_same_with_and_without_the_answers(trained, tmp_path
     text = "tokens" if task == "tag" else "question"
     assert [one[text] for one in found] == [row[text] for row in rows]
     assert not any("context" in one for one in found)  # it is long, and in the file
-    if task == "tag":
-        right = sum(
-            a == b
-            for one, row in zip(found, rows, strict=True)
-            for a, b in zip(one["tags"], row["tags"], strict=True)
-        )
-        assert f"scores: accuracy {right / sum(len(row['tags']) for row in rows):.1%} " in printed[0].err
-        assert right < sum(len([tag for tag in one["tags"] if tag]) for one in found)
+    assert "scores: " in printed[0].err
     assert "scores" not in printed[1].err
 
 

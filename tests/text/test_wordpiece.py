@@ -248,10 +248,7 @@ def test_training_limits_the_alphabet():
     # where x was, its two sides become neighbours; where y was, ##a stays a continuation
     assert train_wordpiece(texts, 99, limit_alphabet=2)[9:] == ["##ab", "aab"]
     # Equally frequent: a before b
-    assert train_wordpiece(["ba ab"], 99, limit_alphabet=1)[5:] == [
-        "a",
-        "##a",
-    ]
+    assert train_wordpiece(["ba ab"], 99, limit_alphabet=1)[5:] == ["a", "##a"]
 
 
 def test_training_normalises_as_told():
