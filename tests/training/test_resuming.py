@@ -189,12 +189,8 @@ def test_a_run_is_not_resumed_with_other_settings(tmp_path, changes, named):
 
 def test_rows_that_the_checkpoint_does_not_know_of_are_dropped(tmp_path):
     run = tiny.pretraining(tmp_path, changed(log_every=1, eval_every=1))
-
-    def stop():
-        raise RuntimeError("a crash")
-
-    before_step(run, 8, stop)
-    with pytest.raises(RuntimeError, match="a crash"):
+    before_step(run, 8, lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
         quietly(run)
     for name in ("metrics.csv", "evaluation.csv"):
         with open(tmp_path / name, "a") as file:
