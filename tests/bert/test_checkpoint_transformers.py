@@ -112,7 +112,7 @@ def test_other_activations(tmp_path, transformers, activation):
 
 
 def bert_base_uncased(folder):
-    """A folder with the names, shapes and dtypes of bert-base-uncased's files, with a million numbers again and again."""
+    """A folder with the names, shapes and dtypes of bert-base-uncased's files, of a million numbers over and over."""
     shapes = parameter_shapes(PRESETS["base"])
     state, numbers = {}, np.random.default_rng(0).standard_normal(1_000_003, np.float32)
     for name, shape in shapes.items():
