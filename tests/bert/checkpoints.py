@@ -1,4 +1,4 @@
-"""Small models to save, what they compute, and ways to change what was saved."""
+"""Small models to save, what they compute, their twins in transformers, and ways to change what was saved."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.numpy import load_file, save_file
 from tiny import SMALL
 
+from minigrad import backend
 from minigrad.bert.config import BertConfig
 from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.tensor import no_grad
@@ -34,15 +36,15 @@ def make_model(config: BertConfig = SMALL, kind: type = BertForPreTraining):
     return model.eval()
 
 
-def inputs(config: BertConfig) -> dict[str, np.ndarray]:
-    """Three sequences of different lengths."""
-    rng = np.random.default_rng(3)
-    mask = np.arange(9) < np.array([9, 4, 7])[:, None]
-    ids = rng.integers(3, config.vocab_size, (3, 9))
+def inputs(config: BertConfig, lengths: tuple[int, ...] = (9, 4, 7), seed: int = 3) -> dict[str, np.ndarray]:
+    """Sequences of these lengths, in which only padding has the id of [PAD]."""
+    rng = np.random.default_rng(seed)
+    shape = (len(lengths), max(lengths))
+    mask = np.arange(shape[1]) < np.array(lengths)[:, None]
     return {
-        "input_ids": np.where(mask, ids, config.pad_token_id),
+        "input_ids": np.where(mask, rng.integers(3, config.vocab_size, shape), config.pad_token_id),
         "attention_mask": mask.astype(np.int64),
-        "token_type_ids": rng.integers(0, config.type_vocab_size, (3, 9)),
+        "token_type_ids": rng.integers(0, config.type_vocab_size, shape),
     }
 
 
@@ -59,6 +61,37 @@ def assert_same_logits(mine, theirs, tolerance: float = 1e-5) -> None:
     """Hold both outputs of two models against each other."""
     for a, b in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def twin(model, dtype: str):
+    """The same model with the same weights in transformers."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    kind = getattr(transformers, type(model).__name__)
+    theirs = kind(transformers.BertConfig.from_dict(model.config.to_dict()))
+    arrays = {name: backend.to_numpy(array) for name, array in model.state_dict().items()}
+    state = {name: torch.tensor(_turned(name, array).copy()) for name, array in arrays.items()}
+    missing, unexpected = theirs.load_state_dict(state, strict=False)
+    assert not unexpected
+    assert all("decoder" in name for name in missing)
+    theirs.tie_weights()
+    return theirs.eval().to(getattr(torch, dtype))
+
+
+def assert_same_gradients(model, theirs, drop_padding: bool = False) -> None:
+    """Hold every gradient against the twin's; drop_padding: without that of [PAD], which transformers drops."""
+    expected = {name: p.grad.numpy() for name, p in theirs.named_parameters() if p.grad is not None}
+    assert set(expected) == {name for name, _ in model.named_parameters()}
+    for name, parameter in model.named_parameters():
+        gradient = _turned(name, backend.to_numpy(parameter.grad))
+        if drop_padding and name.endswith("word_embeddings.weight"):
+            gradient[model.config.pad_token_id] = 0
+        np.testing.assert_allclose(gradient, expected[name], rtol=0, atol=1e-9, err_msg=name)
+
+
+def _turned(name: str, array: np.ndarray) -> np.ndarray:
+    """A weight as PyTorch has it: (out, in)."""
+    return array.T if array.ndim == 2 and not name.endswith("embeddings.weight") else array
 
 
 def tokenizer(lower_case: bool = True, strip_accents: bool | None = None) -> WordPieceTokenizer:
@@ -88,11 +121,11 @@ def shard(folder: Path, state) -> dict[str, str]:
     return where
 
 
-def set_config(**values):
-    """A change of a folder: these values in its config.json."""
+def set_config(name: str = "config.json", **values):
+    """A change of a folder: these values in its config.json, or in another file."""
 
     def change(folder):
-        path = folder / "config.json"
+        path = folder / name
         path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
     return change

@@ -16,11 +16,9 @@ from tiny import checkpoints, contents
 
 from minigrad.bert import __main__ as cli
 from minigrad.bert.__main__ import main
-from minigrad.bert.checkpoint import from_pretrained
 from minigrad.bert.finetuning import Finetuning
 from minigrad.bert.options import finetuning_settings_in, parse
 from minigrad.bert.settings import FinetuningArguments
-from minigrad.bert.tasks import BertForSequenceClassification
 from minigrad.distributed import World
 from minigrad.training.folders import latest_checkpoint
 
@@ -114,29 +112,6 @@ def test_without_a_model_that_of_the_course_is_taken(tmp_path, monkeypatch, caps
     assert "no model is named: this is the one that came with minigrad" in capsys.readouterr().err
 
 
-def test_a_fine_tuned_model_can_learn_other_classes(tmp_path, capsys):
-    assert main(finetune(tmp_path)) == 0
-    moved = [{**row, "label": str(number % 2)} for number, row in enumerate(tiny_task.rows("classify", 20))]
-    data = tiny_task.write(tmp_path / "moved.csv", moved)
-    capsys.readouterr()
-    command = [
-        "finetune",
-        "--model",
-        str(tmp_path / "run"),
-        "--data",
-        str(data),
-        "--output",
-        str(tmp_path / "second"),
-        *OPTIONS,
-    ]
-    assert main(command) == 0
-    assert (
-        "note: left out: the checkpoint's classifier, whose classes are others\n" in capsys.readouterr().out
-    )
-    loaded = from_pretrained(latest_checkpoint(tmp_path / "second"), BertForSequenceClassification)
-    assert loaded.model.config.id2label == {0: "0", 1: "1"}
-
-
 def test_there_is_an_option_for_each_setting(capsys):
     settings = finetuning_settings_in(parse(["finetune", "--data", "x"]), 512)
     assert settings == FinetuningArguments()
@@ -145,17 +120,6 @@ def test_there_is_an_option_for_each_setting(capsys):
     assert finetuning_settings_in(given, 64) == FinetuningArguments(
         max_length=99, frozen=True, warmup_share=0
     )
-
-
-def test_the_columns_say_the_task_and_the_first_lines_say_which_are_read(tmp_path, capsys):
-    """A column text_pair makes pairs of texts that were meant as single ones; `--task` says otherwise."""
-    for options, told in (
-        ([], r"pairs \(text, text_pair, label\)"),
-        (["--task", "classify"], r"classify \(text, label\)"),
-    ):
-        command = finetune(tmp_path, "pairs", *options, "--output", str(tmp_path / f"run{len(options)}"))
-        assert main(command) == 0
-        assert re.search(f"^{told}: 42 examples in ", capsys.readouterr().out, re.MULTILINE)
 
 
 # --- predict ---------------------------------------------------------------------------------------------
@@ -181,8 +145,8 @@ def test_a_model_that_has_learned_nothing_is_called_so(tmp_path, capsys):
     assert "\nThis is no better than the label kind " in out
 
 
-def test_what_stands_out_in_the_files_is_said_before_the_training(tmp_path, capsys):
-    command = finetune(tmp_path)
+def test_what_stands_out_in_the_files_is_said_before_the_training(trained, tmp_path, capsys):
+    command = [*finetune(tmp_path), "--model", str(trained["classify"] / "run")]
     assert main([*command, "--eval", str(tmp_path / "train.csv")]) == 0
     before, _, _ = capsys.readouterr().out.partition("parameters, ")
     assert "note: 42 of the 42 rows of " in before
@@ -247,14 +211,6 @@ def test_predictions_for_texts(trained, task, texts, expected, capsys):
     assert capsys.readouterr().out == first
 
 
-def test_answers_and_labels_may_be_absent_from_a_file(trained, tmp_path, capsys):
-    data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary has a book ."}])
-    capsys.readouterr()
-    assert main(["predict", "--model", str(trained["classify"] / "run"), "--data", str(data)]) == 0
-    out, err = capsys.readouterr()
-    assert (json.loads(out)["row"], err) == (1, "")
-
-
 def test_what_is_cut_is_noted(trained, tmp_path, capsys):
     run = str(trained["tag"] / "run")
     data = tiny_task.write(tmp_path / "new.jsonl", [{"tokens": ["mary", "has", "four", "books", "."]}])
@@ -296,13 +252,6 @@ def test_a_model_of_single_texts_reads_single_texts_of_a_file(trained, tmp_path,
     assert err == f"note: the model has learned single texts: the column text_pair of {data} is not read\n"
     assert main(["predict", "--model", run, "--data", str(single)]) == 0
     assert capsys.readouterr() == (out, "")
-
-
-def test_a_model_of_pairs_reads_no_single_texts(trained, tmp_path, failing, capsys):
-    data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary has a book ."}])
-    capsys.readouterr()
-    message = failing("predict", "--model", trained["pairs"] / "run", "--data", data)
-    assert "row 1 (line 2), column 'text_pair': it is missing; there are text" in message
 
 
 def copied(run: Path, folder: Path) -> Path:
@@ -389,14 +338,7 @@ def test_predictions_are_the_same_with_and_without_the_answers(trained, tmp_path
     text = "tokens" if task == "tag" else "question"
     assert [one[text] for one in found] == [row[text] for row in rows]
     assert not any("context" in one for one in found)  # it is long, and in the file
-    if task == "tag":
-        right = sum(
-            a == b
-            for one, row in zip(found, rows, strict=True)
-            for a, b in zip(one["tags"], row["tags"], strict=True)
-        )
-        assert f"scores: accuracy {right / sum(len(row['tags']) for row in rows):.1%} " in printed[0].err
-        assert right < sum(len([tag for tag in one["tags"] if tag]) for one in found)
+    assert "scores: " in printed[0].err
     assert "scores" not in printed[1].err
 
 
@@ -433,13 +375,6 @@ def test_a_file_of_which_every_answer_is_cut_off_gets_predictions_too(trained, t
 def test_mistakes_of_finetune(tmp_path, failing, options, message):
     assert message in failing(*finetune(tmp_path), *options)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, failing):
-    message = failing(*finetune(tmp_path), "--learning-rate", "1e30")
-    assert re.match(
-        r"the (loss|norm of the gradients) is (nan|inf) in step \d+; no checkpoint was saved", message
-    )
 
 
 @pytest.mark.parametrize(
@@ -479,5 +414,7 @@ def test_models_and_files_that_are_of_another_task(trained, tmp_path, failing, c
     data = tiny_task.write(tmp_path / "new.csv", [{"text": "mary", "label": "no kind"}])
     message = failing("predict", "--model", trained["classify"] / "run", "--data", data)
     assert "new.csv, row 1 (line 2), column 'label': expected one of kind " in message
+    message = failing("predict", "--model", trained["pairs"] / "run", "--data", data)
+    assert "row 1 (line 2), column 'text_pair': it is missing; there are text" in message
     message = failing("evaluate", "--model", trained["classify"] / "run")
     assert "is of a run of fine-tuning, not of pre-training" in message

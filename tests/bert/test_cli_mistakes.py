@@ -33,11 +33,8 @@ def bad_corpus(tmp_path, content: bytes) -> Path:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "bad.txt is empty"),
         (b"Caf\xe9. More.\n", "bad.txt is not UTF-8: byte 0xe9 at offset 3; convert it, for example with"),
-        (b"One. Two.\n", "at least two documents, found 1"),
         (b"A.\n\nB.\n\nC.\n", "with 2 of 3 documents held out, fewer than two are left to train on"),
-        (b"A.\n\nB.\n\nC.\n\nD.\n", "no document has two sentences"),
         (b"A.\n\n\x00\n\n\x01\n\nD.\n", "at least two documents with text are needed, found "),
         (
             "\n\n".join("".join(map(chr, range(i, i + 50))) for i in range(0x400, 0x500, 50)).encode(),
@@ -62,17 +59,13 @@ def test_a_text_that_is_not_there(tmp_path, failing):
         (["--set", "hiden_size=4"], "there is no field 'hiden_size': did you mean 'hidden_size'?"),
         (["--set", "hidden_size"], "--set takes field=value, such as hidden_size=256; got 'hidden_size'"),
         (["--set", "hidden_size=big"], "--set hidden_size: expected a number, got 'big'"),
-        (["--set", "hidden_size=16.0"], "hidden_size must be an integer, got 16.0"),
         (["--set", "vocab_size=" + "[" * 100_000], "--set vocab_size: expected a number, got '[[["),
         (["--set", "vocab_size=" + "9" * 400], "--set vocab_size: expected a number below 2^63, got '999"),
         (["--set", "vocab_size=" + "9" * 5000], "--set vocab_size: expected a number, got '999"),
-        (["--set", "initializer_range=" + "9" * 400], "--set initializer_range: expected a number below"),
         (["--set", "vocab_size=20"], "vocab_size is 20, but the special tokens and the single characters"),
-        (["--set", "type_vocab_size=1"], "type_vocab_size must be at least 2"),
         (["--steps", "0"], "steps must be at least 1, got 0"),
         (["--steps", "1"], "warmup_steps must be within 0 … steps = 1, got 2"),
         (["--shares", "0"], "shares must be at least 1, got 0"),
-        (["--max-length", "25"], "max_length is 25, but the model has 24 positions"),
         (["--held-out", "0.95"], "with 19 of 20 documents held out"),
         (["--example", "No mask."], "--example: there is no [MASK] in 'No mask.'"),
     ],
@@ -125,36 +118,19 @@ def test_a_disk_that_is_full(corpus, tmp_path, failing, monkeypatch):
     assert not list((tmp_path / "run").glob("checkpoint-*"))
 
 
-def test_a_model_that_does_not_fit_into_memory(corpus, tmp_path, failing, monkeypatch):
+@pytest.mark.parametrize(
+    ("of", "name", "words", "message"),
+    [
+        (Pretraining, "__init__", ("Unable to allocate 37.3 GiB",), "Unable to allocate 37.3 GiB"),
+        (pretraining, "read_corpus", (), "not enough memory: less text"),  # Python itself has no words for it
+    ],
+)
+def test_what_does_not_fit_into_memory(corpus, tmp_path, failing, monkeypatch, of, name, words, message):
     def refuse(*_):
-        raise MemoryError("Unable to allocate 37.3 GiB for an array with shape (100000, 100000)")
+        raise MemoryError(*words)
 
-    monkeypatch.setattr(Pretraining, "__init__", refuse)
-    assert failing(*pretrain(corpus, tmp_path / "run")).startswith("Unable to allocate 37.3 GiB")
-
-
-def test_memory_that_python_itself_lacks(corpus, tmp_path, failing, monkeypatch):
-    """It has no words for it."""
-
-    def refuse(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(pretraining, "read_corpus", refuse)
-    assert failing(*pretrain(corpus, tmp_path / "run")).startswith("not enough memory: less text")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
-    true = Pretraining.train_step
-
-    def step(self, tally):
-        if self.step == 4:
-            self.model.cls.seq_relationship.bias.data[0] = float("nan")
-        return true(self, tally)
-
-    monkeypatch.setattr(Pretraining, "train_step", step)
-    message = failing(*pretrain(corpus, tmp_path / "run"))
-    assert message.startswith("the loss is nan in step 5; the checkpoint of step 4 is kept. Try a lower")
+    monkeypatch.setattr(of, name, refuse)
+    assert failing(*pretrain(corpus, tmp_path / "run")).startswith(message)
 
 
 # --- Models ----------------------------------------------------------------------------------------------
@@ -173,11 +149,8 @@ def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
         (["info", "huge"], "huge is neither a folder nor one of reduced, base, large"),
         (["fill-mask", "--model", "{}/run", "No mask."], "there is no [MASK] in 'No mask.'"),
         (["fill-mask", "--model", "{}/run", "A [mask]."], "in 'A [mask].': write it in capitals"),
-        (["fill-mask", "--model", "{}/run", ""], "there is no [MASK] in ''"),
-        (["fill-mask", "--model", "{}/run", "[MASK]" + " a" * 30], "33 tokens are more than the 24"),
         (["fill-mask", "--model", "{}/run", "[MASK]", "--top", "0"], "top must be at least 1, got 0"),
         (["next-sentence", "--model", "{}/run", "", "b"], "the first sentence has no tokens: ''"),
-        (["next-sentence", "--model", "{}/run", "a", " "], "the second sentence has no tokens: ' '"),
         (["evaluate", "--model", "{}/run", "--corpus", "{}/nowhere"], "there is no corpus '"),
         (
             ["evaluate", "--model", "{}/run", "--corpus", "{}/text.txt", "--max-length", "64"],
@@ -191,16 +164,6 @@ def test_a_loss_that_is_not_finite(corpus, tmp_path, failing, monkeypatch):
 )
 def test_mistakes_with_a_model(run, failing, command, message):
     assert message in failing(*(part.format(run) for part in command))
-
-
-def test_a_damaged_checkpoint(run, tmp_path, failing):
-    source = run / "run" / "checkpoint-000006"
-    for name in ("config.json", "model.safetensors", "vocab.txt"):
-        (tmp_path / name).write_bytes((source / name).read_bytes())
-    (tmp_path / "model.safetensors").write_bytes((source / "model.safetensors").read_bytes()[:1000])
-    assert "model.safetensors is damaged" in failing("fill-mask", "--model", tmp_path, "[MASK]")
-    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    assert "config.json: model_type is 'gpt2'" in failing("info", tmp_path)
 
 
 def test_notes_on_a_checkpoint_are_shown_and_what_was_never_trained_says_nothing(

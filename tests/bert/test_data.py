@@ -91,13 +91,6 @@ def test_the_seed_fixes_every_batch():
     assert a.epoch > 1  # so several epochs were seen
 
 
-def test_no_other_random_numbers_are_used():
-    np.random.seed(1)
-    first = data().next_batch()
-    np.random.seed(2)
-    assert same(first, data().next_batch())
-
-
 @pytest.mark.parametrize("epoch", [0, 2])
 @pytest.mark.parametrize("index", [1, 5, "last"])
 def test_the_position_is_all_there_is_to_keep(epoch, index):

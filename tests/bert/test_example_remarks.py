@@ -77,21 +77,7 @@ def test_labels_that_look_alike(one, other):
 
 
 def test_labels_that_do_not_look_alike():
-    names = [
-        "caf\u00e9",
-        "cafe",
-        "New York",
-        "NewYork",
-        "a-b",
-        "a b",
-        "1",
-        "2",
-        "\u200d",
-        "no",
-        "nö",
-        "\u0915",
-        "\u0916",
-    ]
+    names = ["café", "cafe", "New York", "NewYork", "a-b", "a b", "1", "2", "\u200d", "no", "nö", "क", "ख"]
     assert list(remarks(texts(*(f"a{name}: {name}" for name in names), "b: no"), None)) == []
 
 

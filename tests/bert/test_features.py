@@ -21,17 +21,8 @@ from minigrad.text.wordpiece import SPECIAL_TOKENS
 pytestmark = pytest.mark.no_arrays
 
 PIECES = ["who", "was", "it", "mary", "an", "##na", "##n", "a", "b", "e", "##e", "##b", ".", "!", "?"]
-PIECES += [
-    "中",
-    "19",
-    "##s",
-    *"zu",
-    "##u",
-    "##rich",
-    "cafe",
-    "\u1112",
-    *(f"##{c}" for c in "\u1112\u1161\u11ab"),
-]
+PIECES += ["中", "19", "##s", "z", "u", "##u", "##rich", "cafe"]
+PIECES += ["\u1112", *(f"##{c}" for c in "\u1112\u1161\u11ab")]
 TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, *PIECES])
 TAGS = {0: "B", 1: "O"}
 
@@ -234,19 +225,7 @@ def test_characters_of_pieces(text, expected):
 
 def noise(count: int) -> list[str]:
     rng = random.Random(0)
-    alphabet = [
-        *"ab.!eéÉ中İß ",
-        "\u0301",
-        "\u200b",
-        "\x1c",
-        "\xa0",
-        "[MASK]",
-        "##",
-        "mary",
-        "anna",
-        "ﬁ",
-        "\ud7ff",
-    ]
+    alphabet = [*"ab.!eéÉ中İß \u0301\u200b\x1c\xa0ﬁ\ud7ff", "[MASK]", "##", "mary", "anna"]
     return ["".join(rng.choices(alphabet, k=rng.randrange(12))) for _ in range(count)]
 
 

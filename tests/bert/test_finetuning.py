@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny
 import tiny_task
-from tiny import checkpoints, contents, quietly, table, without_speed
+from tiny import checkpoints, contents, quietly, table
 
 import processes
-from bert_course.stored import stored
 from minigrad import backend, random
 from minigrad.bert import checkpoint
 from minigrad.bert.checkpoint import from_pretrained, read_architecture, read_config, save_pretrained
@@ -99,15 +97,6 @@ def test_frozen_the_new_layer_alone_learns(tmp_path, task):
     resumed.folder.release()
 
 
-def test_all_of_it_learns_otherwise(tmp_path):
-    with tiny_task.run_in(tmp_path) as run:
-        before = {name: backend.to_numpy(array).copy() for name, array in run.model.state_dict().items()}
-        quietly(run)
-    for name, array in run.model.state_dict().items():
-        if not name.endswith("key.bias"):  # which the softmax does not see
-            assert (backend.to_numpy(array) != before[name]).any(), name
-
-
 def test_the_seed_fixes_the_new_layer_and_the_order(tmp_path):
     first = []
     for seed, draws in ((1, 5), (1, 6), (2, 5)):
@@ -132,13 +121,6 @@ def test_what_is_cut_is_noted_before_the_run(tmp_path):
     assert not [line for line in lines if "longer than" in line]  # it was said before anything was trained
 
 
-def test_loss_scaling_and_accumulation(tmp_path):
-    with tiny_task.run_in(tmp_path, precision="float16", gradient_accumulation_steps=3) as run:
-        quietly(run)
-    assert run.step == 4
-    assert np.isfinite(run.evaluation["loss"])
-
-
 @pytest.mark.parametrize(
     ("width", "rate"), [(64, 2e-3), (128, 1.8e-3), (384, 2e-4), (768, 5e-5), (1024, 2.8125e-5)]
 )
@@ -151,23 +133,6 @@ def test_the_default_rate_is_that_of_the_run(tmp_path):
         quietly(run)
     rates = [float(row["learning_rate"]) for row in table(tmp_path / "run" / "metrics.csv")]
     assert rates[0] == pytest.approx(default_rate(24) * 11 / 12, rel=1e-5)  # of the second step of twelve
-
-
-def test_with_the_default_rate_a_small_model_finds_what_is_rare(tmp_path):
-    """One row in 32 has the label 1: who says 0 to everything is right in 97 of 100, and has learned nothing."""
-    rng = np.random.default_rng(0)
-    kinds = ["list", "string", "file", "module", "class"]
-
-    def rows(count):
-        texts = (f"the {'error' if i % 32 == 0 else 'page'} of the {rng.choice(kinds)}" for i in range(count))
-        return [{"text": text, "label": int("error" in text)} for text in texts]
-
-    train = tiny_task.write(tmp_path / "train.jsonl", rows(512))
-    dev = tiny_task.write(tmp_path / "dev.jsonl", rows(128))
-    settings = FinetuningArguments(max_length=16, batch_size=16)
-    run = prepare_finetuning(stored("start"), train, settings, tmp_path / "run", evaluation=dev)
-    assert run.run([].append)["f1"] == 1.0
-    assert run.yardstick.share > 0.96
 
 
 def test_dropout_in_place_of_the_models_own(tmp_path):
@@ -183,10 +148,6 @@ def test_dropout_in_place_of_the_models_own(tmp_path):
 
 
 # --- The best model --------------------------------------------------------------------------------------
-
-
-def accuracies(folder: Path) -> list[tuple[float, float]]:
-    return [(float(row["accuracy"]), -float(row["loss"])) for row in table(folder / "run" / "evaluation.csv")]
 
 
 def says(monkeypatch, figures: list[tuple[float, float]]) -> None:
@@ -243,8 +204,8 @@ def test_a_best_model_of_a_step_that_comes_again_is_no_yardstick(tmp_path, monke
     """The run is killed between the save of a best model and that of the step: its step is made again."""
     says(monkeypatch, [(0.9, 1.0)])
     with tiny_task.run_in(tmp_path, keep="best", eval_every=4, save_every=3) as run:
-        tiny.before_step(run, 5, lambda: (_ for _ in ()).throw(RuntimeError("killed")))
-        with pytest.raises(RuntimeError):
+        tiny.before_step(run, 5, lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
             quietly(run)
     assert checkpoints(tmp_path / "run") == ["checkpoint-000003", "checkpoint-best"]
     says(monkeypatch, [(0.6, 1.0), (0.5, 1.0), (0.5, 1.0)])
@@ -279,27 +240,21 @@ def test_the_best_model_needs_an_evaluation(tmp_path):
 # --- What is cut off -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", ["qa", "tag"])
-def test_a_score_is_of_all_rows_also_of_those_that_were_cut_off(tmp_path, task):
-    """At 12 tokens most tagged words, and with windows that are too short most answers, are beyond reach."""
-    with tiny_task.run_in(tmp_path, task, epochs=1, max_length=12) as run:
+def test_a_score_is_of_all_rows_also_of_those_that_were_cut_off(tmp_path):
+    """At 12 tokens most words are beyond reach."""
+    with tiny_task.run_in(tmp_path, "tag", epochs=1, max_length=12) as run:
         figures = run.run([].append)
-    rows = tiny_task.rows(task, 10, seed=1)
+    rows = tiny_task.rows("tag", 10, seed=1)
     assert run.examples.rows == rows
     predictions = list(predict_examples(run.model, run.examples))
     assert len(predictions) == 10
-    if task == "tag":
-        right = sum(
-            a == b
-            for row, one in zip(rows, predictions, strict=True)
-            for a, b in zip(row["tags"], one["tags"], strict=True)
-        )
-        assert figures["accuracy"] == pytest.approx(right / sum(len(row["tags"]) for row in rows))
-        assert None in predictions[0]["tags"]
-    else:
-        assert figures["accuracy"] == pytest.approx(
-            np.mean([one["answer"] == row["answer"] for row, one in zip(rows, predictions, strict=True)])
-        )
+    pairs = [
+        pair
+        for row, one in zip(rows, predictions, strict=True)
+        for pair in zip(row["tags"], one["tags"], strict=True)
+    ]
+    assert figures["accuracy"] == pytest.approx(np.mean([gold == found for gold, found in pairs]))
+    assert None in predictions[0]["tags"]
     assert np.isfinite(figures["loss"])
 
 
@@ -333,85 +288,32 @@ def test_the_checkpoint_is_the_model_and_names_the_classes(tmp_path, task):
     assert evaluate_examples(loaded.model, run.examples, 8) == figures
 
 
-@pytest.mark.oracle
-@pytest.mark.parametrize("task", TASKS)
-def test_transformers_opens_it_and_says_the_same(tmp_path, task):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    with tiny_task.run_in(tmp_path, task) as run:
-        quietly(run)
-    checkpoint = latest_checkpoint(tmp_path / "run")
-    theirs, report = getattr(transformers, type(run.model).__name__).from_pretrained(
-        checkpoint, output_loading_info=True
-    )
-    assert not any(report.values())
-    theirs.eval()
-    for one, features in zip(predict_examples(run.model, run.examples), run.examples.features, strict=True):
-        batch = {"input_ids": [features.input_ids], "token_type_ids": [features.token_type_ids]}
-        with torch.no_grad():
-            output = theirs(**{name: torch.tensor(ids) for name, ids in batch.items()})
-        if task == "qa":
-            spans = (
-                features.places[int(output.start_logits.argmax())],
-                features.places[int(output.end_logits.argmax())],
-            )
-            if None not in spans and spans[0] <= spans[1]:
-                assert one["answer_start"] == spans[0][0]
-        elif task == "tag":
-            assert one["tags"] == [
-                theirs.config.id2label[int(output.logits[0, i].argmax())] for i in features.places
-            ]
-        else:
-            assert one["label"] == theirs.config.id2label[int(output.logits.argmax())]
-            shares = output.logits.softmax(-1)[0].numpy()
-            np.testing.assert_allclose(list(one["probabilities"].values()), shares, atol=1e-5)
-
-
 # --- Resuming --------------------------------------------------------------------------------------------
 
 RUN = """
-import os, sys
-from pathlib import Path
+import sys
 import tiny, tiny_task
-folder, task, where = sys.argv[1:]
-run = tiny_task.run_in(Path(folder), task, resume=where == "resume", gradient_accumulation_steps=2, epochs=4)
+folder, what = sys.argv[1:]
+run = tiny_task.run_in(Path(folder), "qa", resume=what == "resume", gradient_accumulation_steps=2, epochs=4)
 
-if where == "between two gradients":
+if what == "kill":  # between two gradients
     tiny.kill_at(run, 7, run.data, "next_batch", 2)
-elif where == "in the middle of saving":
-    tiny.kill_at(run, 6, os, "fsync", 3)
 run.run()
 """
 
 
-def process(folder: Path, task: str, where: str):
-    return processes.run_python(RUN, folder, task, where)
-
-
 @posix
-@pytest.mark.parametrize(
-    ("task", "where", "saved"),
-    [
-        ("classify", "between two gradients", ["checkpoint-000003", "checkpoint-000006"]),
-        ("qa", "in the middle of saving", ["checkpoint-000003", "checkpoint-000006.partial"]),
-    ],
-)
-def test_a_killed_run_goes_on_bit_for_bit(tmp_path, task, where, saved):
+def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     """Dropout is on, gradients are accumulated, and the epoch changes on the way."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    done = process(whole, task, "nowhere")
+    done = processes.run_python(RUN, whole, "whole")
     assert done.returncode == 0, done.stderr
-    assert process(cut, task, where).returncode == -signal.SIGKILL
-    assert checkpoints(cut / "run") == saved
-    done = process(cut, task, "resume")
+    assert processes.run_python(RUN, cut, "kill").returncode == -signal.SIGKILL
+    assert checkpoints(cut / "run") == ["checkpoint-000003", "checkpoint-000006"]
+    done = processes.run_python(RUN, cut, "resume")
     assert done.returncode == 0, done.stderr
     assert checkpoints(cut / "run") == checkpoints(whole / "run")
-    for name in checkpoints(whole / "run"):
-        assert contents(cut / "run" / name) == contents(whole / "run" / name)
-    for name in ("metrics.csv", "evaluation.csv"):
-        assert without_speed(cut / "run" / name) == without_speed(whole / "run" / name)
+    tiny.assert_same_run(cut / "run", whole / "run", checkpoints(whole / "run")[-1])
 
 
 def test_another_run_is_not_resumed(tmp_path):

@@ -26,18 +26,6 @@ def parameters(config: BertConfig, prefix: str = "") -> int:
     return sum(math.prod(s) for name, s in parameter_shapes(config).items() if name.startswith(prefix))
 
 
-@pytest.mark.parametrize(
-    ("preset", "without_heads", "with_heads"),
-    [
-        ("base", 109_482_240, 110_106_428),
-        ("large", 335_141_888, 336_226_108),
-    ],
-)
-def test_the_published_sizes(preset, without_heads, with_heads):
-    assert parameters(PRESETS[preset], "bert.") == without_heads
-    assert parameters(PRESETS[preset]) == with_heads
-
-
 @pytest.mark.oracle
 @pytest.mark.parametrize("preset", PRESETS)
 def test_transformers_counts_as_many(preset):
@@ -84,20 +72,6 @@ def test_bytes():
     weights = sum(array.nbytes for array in BertForPreTraining(SMALL).state_dict().values())
     assert cost.weight_bytes == weights == 4 * parameters(SMALL)
     assert cost.training_bytes == 4 * weights  # weights, gradients, two moments
-
-
-def test_what_is_kept_for_the_backward_grows_with_the_batch_and_the_layers():
-    base = step_cost(SMALL, 4, 16).activation_bytes
-    assert step_cost(SMALL, 8, 16, chosen=20).activation_bytes == 2 * base
-    assert step_cost(SMALL, 4, 8, chosen=5).activation_bytes < base / 2  # scores go with the square
-    depths = [step_cost(SMALL.replace(num_hidden_layers=n), 4, 16).activation_bytes for n in (0, 1, 2, 3)]
-    assert depths[3] - depths[2] == depths[2] - depths[1] > depths[1] - depths[0] > 0  # the last does less
-
-
-def test_the_attention_weights_are_kept_once():
-    """Two more heads of 16 x 16 weights: before dropout in float32, and a byte each of the mask."""
-    more = step_cost(SMALL.replace(num_attention_heads=6), 4, 16).activation_bytes
-    assert more - step_cost(SMALL, 4, 16).activation_bytes == 2 * 3 * 4 * 16 * 16 * (4 + 1)
 
 
 # --- Row by row, against the engine ----------------------------------------------------------------------
@@ -224,21 +198,6 @@ def test_what_each_operation_moves_is_what_its_kernels_read_and_write(name):
     (work,) = [w for w in forward_work(config, 3, 14, chosen=40) if w.name == name and w.part != "last layer"]
     # A loss walks over columns of a number a row, too, which are nothing beside V numbers a row.
     assert work.moved == (pytest.approx(moved, rel=8 / V) if name == "mlm_loss" else moved)
-
-
-def test_flops_over_bytes():
-    """What goes entry by entry has always the same, a product more the larger its matrices are."""
-
-    def intensity(preset: str, name: str) -> float:
-        (work,) = [w for w in forward_work(PRESETS[preset], 32, 64) if (w.part, w.name) == ("layers", name)]
-        return work.flops / work.moved
-
-    n, k, m = 32 * 64, 768, 3072
-    bias = 2 * n * m + m  # added in place
-    assert intensity("base", "intermediate.dense") == product(n, k, m) / (4 * (n * k + k * m + n * m + bias))
-    assert intensity("reduced", "intermediate.dense") < intensity("base", "intermediate.dense")
-    for preset in ("reduced", "base"):
-        assert intensity(preset, "output, input added") == 1 / 12
 
 
 @pytest.mark.parametrize(("batch", "length"), [(0, 16), (-1, 16), (4, 0), (4, 17)])

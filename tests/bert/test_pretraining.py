@@ -25,17 +25,7 @@ from minigrad.text.sentences import SentencePair
 from minigrad.training.reading import CheckpointError
 from minigrad.training.run import DivergenceError
 
-METRICS = [
-    "step",
-    "loss",
-    "mlm_loss",
-    "mlm_accuracy",
-    "nsp_loss",
-    "nsp_accuracy",
-    "learning_rate",
-    "grad_norm",
-    "tokens_per_second",
-]
+FIGURES = ["step", "loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy"]
 
 
 # --- Settings --------------------------------------------------------------------------------------------
@@ -117,7 +107,7 @@ def test_the_tables(tmp_path):
     run = tiny.pretraining(tmp_path, changed(steps=9, log_every=2, eval_every=4, warmup_steps=3))
     quietly(run)
     rows = table(tmp_path / "metrics.csv")
-    assert list(rows[0]) == METRICS
+    assert list(rows[0]) == [*FIGURES, "learning_rate", "grad_norm", "tokens_per_second"]
     assert [int(row["step"]) for row in rows] == [2, 4, 6, 8, 9]
     for row in rows:
         values = {name: float(value) for name, value in row.items()}
@@ -131,7 +121,7 @@ def test_the_tables(tmp_path):
         [1e-2 / 3, 1e-2, 1e-2 * 4 / 6, 1e-2 * 2 / 6, 1e-2 / 6], rel=1e-5
     )
     held_out = table(tmp_path / "evaluation.csv")
-    assert list(held_out[0])[:6] == METRICS[:6]
+    assert list(held_out[0])[:6] == FIGURES
     assert [int(row["step"]) for row in held_out] == [4, 8, 9]
     assert float(held_out[-1]["mlm_loss"]) == pytest.approx(run.evaluation["mlm_loss"], rel=1e-5)
 
@@ -197,14 +187,6 @@ def test_the_seed_fixes_the_run(tmp_path):
         quietly(tiny.pretraining(tmp_path / name, changed(seed=seed, steps=4)))
         weights.append((tmp_path / name / "checkpoint-000004" / "model.safetensors").read_bytes())
     assert weights[0] == weights[1] != weights[2]
-
-
-def test_training_changes_every_weight(tmp_path):
-    run = tiny.pretraining(tmp_path, changed(steps=3, warmup_steps=0))
-    before = {name: backend.to_numpy(array).copy() for name, array in run.model.state_dict().items()}
-    quietly(run)
-    for name, array in run.model.state_dict().items():
-        assert (backend.to_numpy(array) != before[name]).any(), name
 
 
 def test_the_speed_leaves_out_what_is_not_training(tmp_path, monkeypatch):
@@ -358,7 +340,7 @@ def test_steps_left_out_by_loss_scaling_are_resumed_bit_for_bit(tmp_path):
 
     part = tiny.pretraining(tmp_path / "part", arguments)
     overflowing(part, {1, 3})
-    before_step(part, 6, lambda: (_ for _ in ()).throw(ZeroDivisionError))  # after the checkpoint of step 4
+    before_step(part, 6, lambda: 1 / 0)  # after the checkpoint of step 4
     with pytest.raises(ZeroDivisionError):
         quietly(part)
     resumed = tiny.pretraining(tmp_path / "part", arguments, resume=True)

@@ -160,3 +160,12 @@ def checkpoints(folder: Path) -> list[str]:
 def contents(folder: Path) -> dict[str, bytes]:
     """The files in a folder by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def assert_same_run(run: Path, other: Path, last: str = "checkpoint-000010") -> None:
+    """Hold a run that was stopped on its way against one that was not: its last checkpoint and its tables."""
+    mine, expected = contents(run / last), contents(other / last)
+    assert sorted(mine) == sorted(expected)
+    assert [name for name in expected if mine[name] != expected[name]] == []
+    for name in ("metrics.csv", "evaluation.csv"):
+        assert without_speed(run / name) == without_speed(other / name)

@@ -8,20 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from translators import (
-    CONFIGS,
-    LSTM,
-    TRANSFORMER,
-    exhaustive,
-    make_model,
-    one_row,
-    plain_beam,
-    plain_greedy,
-    random_batch,
-    steps,
-)
+from translators import CONFIGS, LSTM, TRANSFORMER, make_model, one_row, plain_beam, random_batch, steps
 
 from minigrad import Tensor, is_grad_enabled, no_grad
 from minigrad.seq2seq import checkpoint
@@ -52,6 +39,16 @@ def test_word_by_word_with_the_cache_equals_all_words_at_once(model):
         memory = model.encode(batch["input_ids"], batch["attention_mask"])
         one_by_one = steps(model, memory, decoder_input_ids).numpy()
     np.testing.assert_allclose(one_by_one[real], at_once[real], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_float32_logits_are_near_those_of_float64(name):
+    one, other = (make_model(CONFIGS[name], dtype) for dtype in ("float32", "float64"))
+    batch = random_batch(one.config)
+    with no_grad():
+        logits, expected = one(**batch).logits, other(**batch).logits.numpy()
+    assert logits.dtype == np.float32
+    np.testing.assert_allclose(logits.numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_selected_rows_go_on_as_they_would_have(model):
@@ -183,7 +180,7 @@ def test_greedy_search_equals_one_without_a_cache(model):
     batch = random_batch(model.config)
     found = greedy_search(model, batch["input_ids"], batch["attention_mask"], max_length=6)
     for hypothesis, source in zip(found, sources(batch), strict=True):
-        ids, total, finished = plain_greedy(model, source, 6)
+        ((ids, total, finished),) = plain_beam(model, source, 1, 0.0, 6)
         assert (hypothesis.ids, hypothesis.finished) == (ids, finished)
         assert hypothesis.score == hypothesis.log_probability == pytest.approx(total, abs=1e-10)
 
@@ -196,21 +193,6 @@ def test_beam_search_equals_one_without_a_cache_and_without_an_early_end(model, 
         expected = plain_beam(model, source, num_beams, penalty, 5)
         assert [(one.ids, one.finished) for one in hypotheses] == [(ids, end) for ids, _, end in expected]
         np.testing.assert_allclose([one.score for one in hypotheses], [score for _, score, _ in expected])
-
-
-@pytest.mark.parametrize(
-    "config", [TRANSFORMER, LSTM.replace(attention="general")], ids=["transformer", "lstm"]
-)
-@pytest.mark.parametrize("penalty", [0.0, 0.6])
-def test_a_beam_that_holds_everything_finds_the_best_of_all_targets(config, penalty):
-    model = make_model(config.replace(vocab_size=6, start_token_id=1))  # words: 2, 4 and 5
-    source = np.array([4, 5, 4, 3])
-    expected = exhaustive(model, source, penalty, max_length=4)
-    assert len(expected) == 1 + 3 + 9 + 27
-    (found,) = beam_search(model, source[None], num_beams=100, length_penalty=penalty, max_length=4)
-    found = [one for one in found if one.finished]  # behind them come the 81 of four words without an end
-    assert [one.ids for one in found] == [ids for ids, _ in expected]
-    np.testing.assert_allclose([one.score for one in found], [score for _, score in expected])
 
 
 @pytest.mark.parametrize("search", [greedy_search, beam_search])
@@ -341,51 +323,11 @@ def test_a_search_ends_early_and_the_bound_is_the_divisor_at_the_greatest_length
     assert model.steps > 1  # log 0.2 / divisor(50) is above log 0.6 / divisor(1)
 
 
-def test_an_early_end_would_be_wrong_if_it_looked_at_the_present_length():
-    """A long target overtakes a short one that was better at the time: the search must have gone on."""
-    rows = {(): [0.5, 0.4, 0.05]}
-    rows |= {(3,) * n: [0.001, 0.99, 0.004] for n in range(1, 9)} | {(3,) * 9: [0.99, 0.004, 0.004]}
-    model = table(rows, [0.3, 0.3, 0.3])
-    ((best,),) = beam_search(model, SOURCE, num_beams=1, length_penalty=1.0, max_length=12)
-    assert best.ids == [3] * 9
-
-
 def test_a_search_goes_on_while_the_last_of_the_kept_hypotheses_may_still_be_passed():
     rows = {(): [0.5, 0.3, 0.15], (3,): [0.34, 0.5, 0.1], (4,): [0.1, 0.1, 0.1], (3, 3): [0.9, 0.04, 0.04]}
     model = table(rows, [0.3, 0.3, 0.3])
     (found,) = beam_search(model, SOURCE, num_beams=2, length_penalty=0.0, max_length=6)
     assert [one.ids for one in found] == [[], [3, 3]]  # 0.5 and 0.135, which passes the 0.102 of [3]
-
-
-@given(
-    st.integers(0, 10_000), st.integers(1, 4), st.sampled_from([0.0, 0.3, 0.6, 1.0, 2.0]), st.integers(1, 6)
-)
-def test_the_early_end_changes_no_result(seed, num_beams, penalty, max_length):
-    def probabilities(ids):
-        rng = np.random.default_rng([seed, *ids])
-        return rng.dirichlet([0.5] * 6)
-
-    live, finished = [((), 0.0)], []
-    for length in range(1, max_length + 1):
-        followers = []
-        for ids, total in live:
-            log_p = np.log(probabilities(ids))
-            followers += [(total + log_p[word], ids, word) for word in range(2, 6)]
-        followers.sort(key=lambda one: -one[0])
-        live = []
-        for total, ids, word in followers:
-            if word == 2:
-                finished.append((list(ids), total / length_divisor(length, penalty)))
-            else:
-                live.append(((*ids, word), total))
-                if len(live) == num_beams:
-                    break
-    finished.sort(key=lambda one: -one[1])
-    expected = finished[:num_beams]
-    (found,) = beam_search(TableModel(6, probabilities), SOURCE, None, num_beams, penalty, max_length)
-    found = [one for one in found if one.finished]
-    assert [one.ids for one in found] == [ids for ids, _ in expected]
-    np.testing.assert_allclose([one.score for one in found], [score for _, score in expected], rtol=1e-9)
 
 
 def test_what_has_no_end_is_not_finished():
@@ -427,14 +369,6 @@ def test_settings_of_a_search_are_checked(changes, error, message):
     if "max_length" in changes:
         with pytest.raises(error, match=message):
             greedy_search(model, np.array([[4, 3]]), **changes)
-
-
-@pytest.mark.parametrize("search", [greedy_search, beam_search])
-def test_a_model_that_has_diverged_is_named(search):
-    model = make_model(LSTM)
-    model.decoder.out.bias.data[4] = math.nan
-    with pytest.raises(ValueError, match="logits are not all finite"):
-        search(model, np.array([[4, 3]]))
 
 
 @pytest.mark.parametrize("search", [greedy_search, beam_search])

@@ -8,19 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from checkpoints import rewrite, set_config
+from safetensors.numpy import load_file
 from tiny import contents
 from tiny_translation import CONFIGS, TOKENIZER, model, pairs, translating
 
 from book.make import store
 from minigrad import backend, no_grad
 from minigrad.seq2seq import checkpoint
-from minigrad.seq2seq.checkpoint import (
-    from_pretrained,
-    make_model,
-    parameter_count,
-    save_pretrained,
-)
+from minigrad.seq2seq.checkpoint import from_pretrained, make_model, parameter_count, save_pretrained
 from minigrad.seq2seq.config import RecurrentConfig, Seq2SeqConfig, TransformerConfig
 from minigrad.seq2seq.data import pad_pairs
 from minigrad.training.folders import RunFolder
@@ -112,28 +108,12 @@ def test_without_a_vocabulary_or_a_length(saved):
     assert (loaded.tokenizer, loaded.max_length) == (None, None)
 
 
-def change_config(**changes):
-    def damage(folder: Path) -> None:
-        path = folder / "config.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-
-    return damage
-
-
 def change_weights(change):
-    def damage(folder: Path) -> None:
-        path = folder / "model.safetensors"
-        save_file({name: np.ascontiguousarray(a) for name, a in change(load_file(path)).items()}, path)
-
-    return damage
+    return lambda folder: rewrite(folder, change)
 
 
 def change_options(**changes):
-    def damage(folder: Path) -> None:
-        path = folder / "tokenizer_config.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-
-    return damage
+    return set_config("tokenizer_config.json", **changes)
 
 
 def first(state):
@@ -144,13 +124,13 @@ def first(state):
     ("damage", "message"),
     [
         (lambda folder: (folder / "config.json").unlink(), "has no checkpoint in it; train one with: python -m min"),
-        (change_config(model_type="bert"), r"config\.json: model_type is 'bert', expected one of recurrent-seq"),
-        (change_config(model_type=["x"]), r"config\.json: model_type is \['x'\], expected one of"),
-        (change_config(vocab_size=-3), r"config\.json: vocab_size must be at least 1, got -3"),
-        (change_config(start_token_id=0), r"config\.json: pad_token_id, start_token_id and end_token_id must differ"),
-        (change_config(end_token_id=9), r"end token are \(0, 2, 3\) in the vocabulary, \(0, 2, 9\) in config"),
-        (change_config(vocab_size=2**31 - 1), r"not fit config\.json: .* is \(306, 12\), expected \(2147483647, 12\)"),
-        (change_config(vocab_size=400), r"weights do not fit config\.json: .* is \(306, 12\), expected \(400, 12\)"),
+        (set_config(model_type="bert"), r"config\.json: model_type is 'bert', expected one of recurrent-seq"),
+        (set_config(model_type=["x"]), r"config\.json: model_type is \['x'\], expected one of"),
+        (set_config(vocab_size=-3), r"config\.json: vocab_size must be at least 1, got -3"),
+        (set_config(start_token_id=0), r"config\.json: pad_token_id, start_token_id and end_token_id must differ"),
+        (set_config(end_token_id=9), r"end token are \(0, 2, 3\) in the vocabulary, \(0, 2, 9\) in config"),
+        (set_config(vocab_size=2**31 - 1), r"not fit config\.json: .* is \(306, 12\), expected \(2147483647, 12\)"),
+        (set_config(vocab_size=400), r"weights do not fit config\.json: .* is \(306, 12\), expected \(400, 12\)"),
         (lambda folder: (folder / "model.safetensors").unlink(), r"model\.safetensors is missing"),
         (change_weights(lambda s: {n: a for n, a in s.items() if n != first(s)}), "1 weights are missing: "),
         (change_weights(lambda s: {**s, "more": np.zeros(3)}), "has weights that no such model has: more"),
@@ -170,18 +150,18 @@ def test_a_damaged_checkpoint_is_named(saved, damage, message):
 def test_sizes_beyond_the_file_take_no_memory(saved, name):
     """A model of these sizes would take terabytes."""
     fields = {"d_model": 2**20, "nhead": 2} if name == "transformer" else {"hidden_size": 2**20}
-    change_config(**fields)(saved)
+    set_config(**fields)(saved)
     with pytest.raises(CheckpointError, match=r"is \(306, 12\), expected \(306, 1048576\)"):
         from_pretrained(saved)
     layers = {"num_decoder_layers": 1_000} if name == "transformer" else {"num_layers": 1_000}
-    change_config(**layers)(saved)
+    set_config(**layers)(saved)
     with pytest.raises(CheckpointError, match="weights are missing"):
         from_pretrained(saved)
 
 
 def test_a_file_that_is_not_what_was_saved(tmp_path):
     save_pretrained(model("lstm"), tmp_path, TOKENIZER)
-    change_config(dropout=0.0)(tmp_path)
+    set_config(dropout=0.0)(tmp_path)
     with pytest.raises(CheckpointError, match=r"config\.json is damaged: it is not what was saved"):
         from_pretrained(tmp_path)
 

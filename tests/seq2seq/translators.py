@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -91,20 +90,6 @@ def next_log_probabilities(model: Any, source: np.ndarray, ids: list[int]) -> np
     return log_p
 
 
-def plain_greedy(model: Any, source: np.ndarray, max_length: int) -> tuple[list[int], float, bool]:
-    """The most probable word at each step: ids, log P, and whether there is an end."""
-    ids: list[int] = []
-    total = 0.0
-    for _ in range(max_length):
-        log_p = next_log_probabilities(model, source, ids)
-        word = int(log_p.argmax())
-        total += log_p[word]
-        if word == model.config.end_token_id:
-            return ids, total, True
-        ids.append(word)
-    return ids, total, False
-
-
 def plain_beam(
     model: Any, source: np.ndarray, num_beams: int, penalty: float, max_length: int
 ) -> list[tuple[list[int], float, bool]]:
@@ -132,25 +117,6 @@ def plain_beam(
                     break
     finished.sort(key=lambda one: -one[1])
     return (finished + [(ids, total / divisor, False) for ids, total in live])[:num_beams]
-
-
-def exhaustive(
-    model: Any, source: np.ndarray, penalty: float, max_length: int
-) -> list[tuple[list[int], float]]:
-    """Every target of at most max_length words, its end among them, with its score: best first."""
-    config = model.config
-    duties = {config.pad_token_id, config.start_token_id, config.end_token_id}
-    words = [word for word in range(config.vocab_size) if word not in duties]
-    found = []
-    for length in range(max_length):
-        for ids in itertools.product(words, repeat=length):
-            target = [*ids, config.end_token_id]
-            total = sum(
-                next_log_probabilities(model, source, target[:place])[word]
-                for place, word in enumerate(target)
-            )
-            found.append((list(ids), total / ((5 + len(target)) / 6) ** penalty))
-    return sorted(found, key=lambda one: -one[1])
 
 
 def steps(model: Any, memory: Any, decoder_input_ids: np.ndarray) -> Tensor:

@@ -1,8 +1,8 @@
 """Learning a vocabulary, held against a plain trainer that counts everything anew for each merge, and the oracle's.
 
 The oracle, Hugging Face's `tokenizers`, numbers the `##` characters in an order that changes from run to run, and its
-ties follow it. So it is compared up to the first tie; and to the end, with its own numbering given to our trainer. The
-oracle also learns from words of more than 100 characters, which ours leaves out; none is in the texts compared.
+ties follow it. So its own numbering is given to our trainer. The oracle also learns from words of more than 100
+characters, which ours leaves out; none is in the texts compared.
 """
 
 import math
@@ -34,8 +34,8 @@ pytestmark = pytest.mark.no_arrays
 
 
 def plain_training(words, vocab, vocab_size, min_frequency, score="frequency"):
-    """Train by counting everything anew for each merge; also return how many pairs shared each best score."""
-    vocab, ties = list(vocab), []
+    """Train by counting everything anew for each merge."""
+    vocab = list(vocab)
     spelled = {word: [word[0], *("##" + letter for letter in word[1:])] for word in words}
     while len(vocab) < vocab_size:
         pieces, pairs = Counter(), Counter()
@@ -58,7 +58,6 @@ def plain_training(words, vocab, vocab_size, min_frequency, score="frequency"):
         best = max(scores.values())
         candidates = [pair for pair in scores if scores[pair] == best]
         a, b = min(candidates, key=lambda pair: (vocab.index(pair[0]), vocab.index(pair[1])))
-        ties.append(len(candidates))
         merged = a + b[2:]
         if merged not in vocab:
             vocab.append(merged)
@@ -69,7 +68,7 @@ def plain_training(words, vocab, vocab_size, min_frequency, score="frequency"):
                 shorter.append(merged if here else spelling[i])
                 i += 2 if here else 1
             spelled[word] = shorter
-    return vocab, ties
+    return vocab
 
 
 def in_order_of_ids(oracle):
@@ -125,7 +124,7 @@ def test_training_equals_counting_anew(words, merges, min_frequency, score):
     texts = [f"{word} " * count for word, count in words.items()]
     characters = characters_of(train_wordpiece(texts, 1000, min_frequency=10**9))
     size = len(characters) + merges
-    expected, _ = plain_training(words, characters, size, min_frequency, score)
+    expected = plain_training(words, characters, size, min_frequency, score)
     assert train_wordpiece(texts, size, min_frequency=min_frequency, score=score) == expected
 
 
@@ -177,35 +176,6 @@ def test_words_too_long_for_the_tokenizer_are_left_out():
     assert WordPieceTokenizer(vocab).tokenize("ab " + "xyz" * 50) == ["ab", "[UNK]"]
 
 
-@pytest.mark.parametrize("score", ["frequency", "pmi", "gain"])
-def test_one_long_word_does_not_keep_learning_busy(score):
-    program = (
-        "import random, sys; from minigrad.text.wordpiece import train_wordpiece;"
-        "words = [''.join(random.Random(0).choices(letters, k=300_000)) for letters in ('acgt', sys.argv[1])];"
-        "print(train_wordpiece(['ab ab', *words, 'ab'], 2000, score=sys.argv[2])[5:])"
-    )
-    result = processes.run_python(program, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP", score, seconds=20)
-    assert (result.stdout, result.stderr) == ("['a', 'b', '##b', 'ab']\n", "")
-
-
-@pytest.mark.oracle
-def test_training_equals_oracle_where_there_is_no_tie(tokenizers):
-    words = count_words(REAL_TEXTS)
-    characters = [*SPECIAL_TOKENS, *first_pieces(words, 1000)]
-    _, ties = plain_training(words, characters, len(characters) + 150, 2)
-    without_tie = next((i for i, count in enumerate(ties) if count > 1), len(ties))
-    assert without_tie >= 30, "too short a stretch to say much"
-    size = len(characters) + without_tie
-    oracle = tokenizers.BertWordPieceTokenizer()
-    oracle.train_from_iterator(REAL_TEXTS, vocab_size=size, show_progress=False)
-    ours, theirs = train_wordpiece(REAL_TEXTS, size), in_order_of_ids(oracle)
-    assert len(ours) == size
-    assert ours[len(characters) :] == theirs[len(characters) :]
-    continuing = next(i for i, piece in enumerate(ours) if piece.startswith("##"))
-    assert ours[:continuing] == theirs[:continuing]
-    assert set(ours) == set(theirs)
-
-
 @pytest.mark.oracle
 @pytest.mark.parametrize(
     ("texts", "lower_case", "vocab_size", "min_frequency", "limit_alphabet"),
@@ -236,16 +206,6 @@ def test_training_equals_oracle_ties_included(
     assert {*SPECIAL_TOKENS, *first_pieces(words, limit_alphabet)} == set(start)
     assert len(theirs) > len(start) + 200
     assert learn_pieces(words, start, vocab_size, min_frequency) == theirs
-
-
-@pytest.mark.oracle
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(st.lists(st.text("ab ", min_size=1, max_size=40), min_size=1, max_size=8), st.integers(10, 60))
-def test_training_on_repeated_letters_equals_oracle(tokenizers, texts, size):
-    oracle = tokenizers.BertWordPieceTokenizer()
-    oracle.train_from_iterator(texts, vocab_size=size, show_progress=False)
-    theirs = in_order_of_ids(oracle)
-    assert learn_pieces(count_words(texts), characters_of(theirs), size) == theirs
 
 
 def test_a_tie_goes_to_the_earlier_pieces():
@@ -288,10 +248,7 @@ def test_training_limits_the_alphabet():
     # where x was, its two sides become neighbours; where y was, ##a stays a continuation
     assert train_wordpiece(texts, 99, limit_alphabet=2)[9:] == ["##ab", "aab"]
     # Equally frequent: a before b
-    assert train_wordpiece(["ba ab"], 99, limit_alphabet=1)[5:] == [
-        "a",
-        "##a",
-    ]
+    assert train_wordpiece(["ba ab"], 99, limit_alphabet=1)[5:] == ["a", "##a"]
 
 
 def test_training_normalises_as_told():
@@ -361,12 +318,3 @@ def test_a_pair_that_is_nowhere_is_never_merged(score):
     result = processes.run_python(program, score, seconds=20)
     assert result.stderr == ""
     assert result.stdout in ("['ab', 'abc']\n", "['##bc', 'abc']\n")
-
-
-@pytest.mark.oracle
-def test_no_least_frequency_equals_oracle(tokenizers):
-    oracle = tokenizers.BertWordPieceTokenizer()
-    texts = ["abc abd", "ab xyz"]
-    oracle.train_from_iterator(texts, vocab_size=60, min_frequency=0, show_progress=False)
-    theirs = in_order_of_ids(oracle)
-    assert learn_pieces(count_words(texts), characters_of(theirs), 60, min_frequency=0) == theirs

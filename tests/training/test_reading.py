@@ -286,20 +286,6 @@ def test_bfloat16_is_the_upper_half_of_a_float32(tmp_path):
     np.testing.assert_array_equal(array, np.array([[1, -1], [3.140625, 2.0**-133]], np.float32))
 
 
-@pytest.mark.oracle
-def test_bfloat16_of_torch(tmp_path):
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file as torch_save_file
-
-    generator = torch.Generator().manual_seed(0)
-    numbers = torch.randn(1000, 7, generator=generator) * 10.0 ** torch.randint(
-        -37, 38, (1000, 7), generator=generator
-    )
-    torch_save_file({"a": numbers.bfloat16()}, tmp_path / "a.safetensors")
-    found = read_safetensors(tmp_path / "a.safetensors")["a"]
-    np.testing.assert_array_equal(found, numbers.bfloat16().float().numpy())
-
-
 @pytest.mark.parametrize(
     ("dtype", "size"),
     [("I64", 8), ("U8", 1), ("BOOL", 1), ("C64", 8), ("F8_E4M3", 1), ("F8_E5M2", 1), ("I32", 4), ("U16", 2)],

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
-from tiny import before_step, changed, checkpoints, contents, quietly, table, without_speed
+from tiny import assert_same_run, before_step, changed, checkpoints, contents, quietly, table
 
 import processes
 from minigrad import backend
@@ -111,11 +111,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path, uninterrupted, where, saved)
     assert checkpoints(tmp_path) == saved
     resumed = processes.run_python(RUN, tmp_path, "resume")
     assert resumed.returncode == 0, resumed.stderr
-    mine, expected = contents(tmp_path / LAST), contents(uninterrupted / LAST)
-    assert sorted(mine) == sorted(expected)
-    assert [name for name in expected if mine[name] != expected[name]] == []
-    assert without_speed(tmp_path / "metrics.csv") == without_speed(uninterrupted / "metrics.csv")
-    assert table(tmp_path / "evaluation.csv") == table(uninterrupted / "evaluation.csv")
+    assert_same_run(tmp_path, uninterrupted, LAST)
     assert checkpoints(tmp_path) == ["checkpoint-000012", LAST]
 
 
@@ -137,12 +133,7 @@ def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, at):
     resumed = tiny.pretraining(tmp_path / "stopped", resume=True)
     assert resumed.step == at
     quietly(resumed)
-    last = "checkpoint-000010"
-    assert contents(tmp_path / "stopped" / last) == contents(tmp_path / "whole" / last)
-    evaluations = [tmp_path / name / "evaluation.csv" for name in ("stopped", "whole")]
-    assert table(evaluations[0]) == table(evaluations[1])
-    metrics = [tmp_path / name / "metrics.csv" for name in ("stopped", "whole")]
-    assert without_speed(metrics[0]) == without_speed(metrics[1])  # also when it stopped between two rows
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole")  # also when it stopped between two rows
 
 
 @posix
@@ -150,11 +141,12 @@ def test_what_is_already_saved_is_not_written_again(tmp_path, monkeypatch):
     run = tiny.pretraining(tmp_path)
     written = []
     true = runs.write_folder_atomic
-    monkeypatch.setattr(
-        runs,
-        "write_folder_atomic",
-        lambda folder, files: (written.append(folder.name), true(folder, files)),
-    )
+
+    def write(folder, files):
+        written.append(folder.name)
+        return true(folder, files)
+
+    monkeypatch.setattr(runs, "write_folder_atomic", write)
     try_to_save = run.try_to_save
 
     def save_and_stop(save, progress):
@@ -167,73 +159,38 @@ def test_what_is_already_saved_is_not_written_again(tmp_path, monkeypatch):
     assert written == ["checkpoint-000004", "checkpoint-000008"]
 
 
+VOCAB = tiny.tokenizer().vocab
+HELD_OUT = [PretrainingData(tiny.documents(6, seed=2), tiny.tokenizer(), 4, 16, seed=1).next_batch()]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "changes", "named"),
+    ("changes", "named"),
     [
-        (changed(steps=20), {}, ["steps is 10 there, 20 here"]),
-        (
-            changed(seed=1, batch_size=8),
-            {},
-            ["batch_size is 4 there, 8 here", "seed is 0 there, 1 here"],
-        ),
-        (
-            tiny.ARGUMENTS,
-            {"config": tiny.CONFIG.replace(hidden_size=18)},
-            ["hidden_size is 16 there, 18 here"],
-        ),
-        (tiny.ARGUMENTS, {"corpus": "other"}, ["the text (fingerprint topics there, other here)"]),
-        (
-            tiny.ARGUMENTS,
-            {"tokenizer": tiny.WordPieceTokenizer(tiny.tokenizer().vocab + ["more"])},
-            ["the vocabulary"],
-        ),
-        (
-            tiny.ARGUMENTS,
-            {"tokenizer": tiny.WordPieceTokenizer(tiny.tokenizer().vocab, lower_case=False)},
-            ["whether the text is lower-cased"],
-        ),
-        *(
-            (
-                tiny.ARGUMENTS,
-                {"tokenizer": tiny.WordPieceTokenizer(tiny.tokenizer().vocab, **option)},
-                ["what becomes of accents or Chinese characters"],
-            )
-            for option in ({"strip_accents": False}, {"tokenize_chinese_chars": False})
-        ),
-        (
-            changed(max_grad_norm=2.0),
-            {"corpus": "other", "config": tiny.CONFIG.replace(vocab_size=81)},
-            ["vocab_size is 80 there, 81 here", "max_grad_norm is 1.0 there, 2.0 here", "the text ("],
-        ),
+        ({"arguments": changed(steps=20)}, ["steps is 10 there, 20 here"]),
+        ({"arguments": changed(seed=1, batch_size=8)}, ["batch_size is 4 there, 8 here", "seed is 0 there, 1"]),
+        ({"config": tiny.CONFIG.replace(hidden_size=18)}, ["hidden_size is 16 there, 18 here"]),
+        ({"corpus": "other"}, ["the text (fingerprint topics there, other here)"]),
+        ({"held_out": HELD_OUT}, ["the held-out text (fingerprint "]),
+        ({"tokenizer": tiny.WordPieceTokenizer([*VOCAB, "more"])}, ["the vocabulary"]),
+        ({"tokenizer": tiny.WordPieceTokenizer(VOCAB, lower_case=False)}, ["whether the text is lower-cased"]),
+        ({"tokenizer": tiny.WordPieceTokenizer(VOCAB, strip_accents=False)}, ["what becomes of accents or"]),
+        ({"tokenizer": tiny.WordPieceTokenizer(VOCAB, tokenize_chinese_chars=False)}, ["or Chinese characters"]),
     ],
-)
-def test_a_run_is_not_resumed_with_other_settings(tmp_path, arguments, changes, named):
+)  # fmt: skip
+def test_a_run_is_not_resumed_with_other_settings(tmp_path, changes, named):
     quietly(tiny.pretraining(tmp_path))
     with pytest.raises(CheckpointError) as caught:
-        tiny.pretraining(tmp_path, arguments, resume=True, **changes)
+        tiny.pretraining(tmp_path, resume=True, **changes)
     message = str(caught.value)
     assert message.startswith(f"{tmp_path / 'checkpoint-000010'} cannot be resumed with other settings")
     assert all(name in message for name in named)
     assert message.count(";") == len(named)
 
 
-def test_a_run_is_not_resumed_with_another_held_out_text(tmp_path):
-    quietly(tiny.pretraining(tmp_path))
-    other = [PretrainingData(tiny.documents(6, seed=2), tiny.tokenizer(), 4, 16, seed=1).next_batch()]
-    with pytest.raises(
-        CheckpointError, match=r"these differ: the held-out text \(fingerprint [0-9a-f]{16} there"
-    ):
-        tiny.pretraining(tmp_path, held_out=other, resume=True)
-
-
 def test_rows_that_the_checkpoint_does_not_know_of_are_dropped(tmp_path):
     run = tiny.pretraining(tmp_path, changed(log_every=1, eval_every=1))
-
-    def stop():
-        raise RuntimeError("a crash")
-
-    before_step(run, 8, stop)
-    with pytest.raises(RuntimeError, match="a crash"):
+    before_step(run, 8, lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
         quietly(run)
     for name in ("metrics.csv", "evaluation.csv"):
         with open(tmp_path / name, "a") as file:

@@ -33,13 +33,13 @@ DROPPING = tiny.CONFIG.replace(hidden_dropout_prob=0.2, attention_probs_dropout_
 TASKS = ("classify", "pairs", "tag", "qa")
 
 
-def make(folder, kind, shares, **changes):
+def make(folder, kind, shares, resume=False):
     """A tiny run of each kind, with dropout."""
     if kind == "pretraining":
-        return tiny.pretraining(folder, tiny.changed(**changes), config=DROPPING, shares=shares)
+        return tiny.pretraining(folder, config=DROPPING, shares=shares, resume=resume)
     if kind in TASKS:
-        return tiny_task.run_in(folder, kind, dropout=0.2, shares=shares, **changes)
-    return translating(folder, kind, shares=shares)
+        return tiny_task.run_in(folder, kind, dropout=0.2, shares=shares, resume=resume)
+    return translating(folder, kind, shares=shares, resume=resume)
 
 
 def compute(run, batch):
@@ -172,7 +172,7 @@ def stopped(tmp_path, cores):
 
 
 def go_on(folder, shares):
-    with tiny.pretraining(folder, config=DROPPING, shares=shares, resume=True) as run:
+    with make(folder, "pretraining", shares, resume=True) as run:
         lines = quietly(run)
     state = json.loads((latest_checkpoint(folder) / "training.json").read_text())
     return state["shares"], [line for line in lines if "shares" in line], run.model
@@ -221,13 +221,8 @@ def test_shares_in_a_checkpoint_that_cannot_be_are_refused_at_once(
         for module in (info, seq2seq_training):
             monkeypatch.setattr(module, "machine_memory", lambda: enough_for_two)
         expected = "has 3 shares: .* GB.*, this machine has"
-    resume = {
-        "pretraining": lambda: tiny.pretraining(tmp_path / "run", config=DROPPING, shares=None, resume=True),
-        "classify": lambda: tiny_task.run_in(tmp_path / "run", dropout=0.2, shares=None, resume=True),
-        "transformer": lambda: translating(tmp_path / "run", shares=None, resume=True),
-    }[kind]
     with pytest.raises(CheckpointError, match=f"training.json {expected}.*; --shares asks for another"):
-        resume()
+        make(tmp_path / "run", kind, None, resume=True)
 
 
 # --- When something goes wrong ---------------------------------------------------------------------------
@@ -283,20 +278,11 @@ def commands_in(folder):
     tiny_task.pretrained(folder / "model")
     learning = ["finetune", "--model", folder / "model", "--data", folder / "train.csv", "--batch-size", "4"]
     sizes = [part for one in ("d_model=12", "nhead=2", "dim_feedforward=16") for part in ("--set", one)]
-    short = [
-        "--steps",
-        "2",
-        "--batch-size",
-        "4",
-        "--eval-translations",
-        "2",
-        "--output",
-        folder / "translating",
-    ]
+    short = ["--steps", "2", "--batch-size", "4", "--eval-translations", "2"]
     return {
         "pretrain": (bert_main, commands.pretrain(corpus, folder / "pretrain")),
         "finetune": (bert_main, [*learning, "--epochs", "1", "--output", folder / "finetune"]),
-        "translating": (translating_main, ["train", "--corpus", "stories-light", *sizes, *short]),
+        "translating": (translating_main, ["train", "--output", folder / "translating", *sizes, *short]),
     }
 
 

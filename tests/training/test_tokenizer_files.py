@@ -402,9 +402,11 @@ def test_transformers_opens_what_is_saved_here(tmp_path, lower, strip, chinese):
     mine = WordPieceTokenizer(PIECES, lower, strip, tokenize_chinese_chars=chinese)
     for name, content in tokenizer_files(mine, 64).items():
         (tmp_path / name).write_bytes(content)
-    theirs = transformers.BertTokenizer.from_pretrained(tmp_path)
-    for text in TEXTS:
-        assert theirs(text)["input_ids"] == mine.encode(text).input_ids, text
+    for kind in (transformers.BertTokenizer, transformers.AutoTokenizer):
+        theirs = kind.from_pretrained(tmp_path)
+        assert theirs.model_max_length == 64
+        for text in TEXTS:
+            assert theirs(text)["input_ids"] == mine.encode(text).input_ids, text
 
 
 @pytest.mark.oracle
