@@ -86,7 +86,7 @@ linted: $(READY)
 collected: $(READY)  # so that the workers find the tests compiled, and not each compiles them all
 	@$(BIN)/python -m pytest -q --collect-only --ignore tests/site >/dev/null || true  # they say what is wrong
 
-everything: $(READY)  ## all there is but the matrix, leg by leg; goes on after a leg that fails, and names it at the end (an hour)
+everything: $(READY)  ## all there is, leg by leg; goes on after a leg that fails, and names it at the end (an hour)
 	@failed=; for leg in $(LEGS); do $(MAKE) --no-print-directory $$leg ALL=1 || failed="$$failed $$leg"; done; \
 		[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }; echo "everything is green"
 
