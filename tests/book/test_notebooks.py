@@ -18,7 +18,7 @@ from bert_course import check
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 notebooks = pytest.importorskip("book.make.notebooks", reason="nbclient is not installed (as nbformat)")
-from book.make import budget, reading_time, site  # noqa: E402
+from book.make import reading_time, site  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays
 
@@ -26,6 +26,7 @@ FOLDERS = ("book", "solutions", "exercises")
 PATHS = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.ipynb"))]
 CHAPTERS = [ROOT / f"{page}.ipynb" for page in pages() if (ROOT / f"{page}.ipynb").exists()]
 HIDDEN = reading_time.HIDDEN
+IDEA = 25  # words at most
 MOST_ERRATA, ERRATA_PAGE = 4, "# A. "  # the page that runs all others
 
 
@@ -381,14 +382,14 @@ def sentences_about_records_are_held(notebook: Any) -> Iterator[str]:
 
 def keeps_its_budget(notebook: Any) -> Iterator[str]:
     """Above the line a page is one lesson, and below it is how that was measured."""
-    yield from budget.over(notebook)
+    yield from reading_time.over_budget(notebook)
 
 
 def names_its_facts(notebook: Any) -> Iterator[str]:
     """Its metadata say how hard it is, what it needs and what it introduces; at most four errata are run on a page."""
     course = notebook.metadata.course
-    if not 0 < len(course.get("idea", "").split()) <= budget.IDEA:
-        yield f"its idea must be a sentence of at most {budget.IDEA} words, and is {course.get('idea')!r}"
+    if not 0 < len(course.get("idea", "").split()) <= IDEA:
+        yield f"its idea must be a sentence of at most {IDEA} words, and is {course.get('idea')!r}"
     if course.get("difficulty") not in (1, 2, 3):
         yield f"difficulty must be 1, 2 or 3, and is {course.get('difficulty')}"
     names = {path.stem for path in CHAPTERS}
@@ -529,8 +530,8 @@ RULES = EVERYWHERE + IN_CHAPTERS + IN_EXERCISES
     ],
 )
 def test_notebook(path: Path, rule: Rule):
-    notebook, solution = read(path), ROOT / "solutions" / path.name
-    if path.parent.name == "exercises" and notebooks.holds_answers(notebook, read(solution)):
+    notebook = read(path)
+    if path.parent.name == "exercises" and notebooks.holds_answers(notebook):
         pytest.skip(f"{path.name} holds answers: a learner's, not the course's")
     complaints = list(rule(notebook))
     assert not complaints, "\n".join(complaints)
