@@ -197,19 +197,9 @@ def fingerprint(notebook: Any) -> str:
     return hashlib.sha256(json.dumps(_cells(notebook)).encode()).hexdigest()[:16]
 
 
-def holds_answers(exercise: Any, solution: Any) -> bool:
-    """Whether somebody has worked in an exercise: its cells are not those that it was made with.
-
-    One that does not say what it was made with holds answers where a `...` of today's exercise is gone.
-    """
-    if made_with := exercise.metadata.get(MADE_WITH):
-        return fingerprint(exercise) != made_with
-    gaps = {cell.id for cell in make_exercise(solution).cells if _has_gap(cell)}
-    return any(cell.id in gaps and not _has_gap(cell) for cell in exercise.cells)
-
-
-def _has_gap(cell: Any) -> bool:
-    return cell.cell_type == "code" and any(line.strip() == "..." for line in cell.source.split("\n"))
+def holds_answers(exercise: Any) -> bool:
+    """Whether somebody has worked in an exercise: its cells are not those that it was made with."""
+    return fingerprint(exercise) != exercise.metadata.get(MADE_WITH)
 
 
 def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
@@ -221,10 +211,9 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
     found, well = [], True
     solutions = sorted((root / "solutions").glob("*.ipynb"))
     for path in solutions:
-        target, solution = root / "exercises" / path.name, read(path)
-        made = make_exercise(solution)
+        target, made = root / "exercises" / path.name, make_exercise(read(path))
         there = read(target) if target.exists() else None
-        if there and holds_answers(there, solution):
+        if there and holds_answers(there):
             today = there.metadata.get(MADE_WITH) == fingerprint(made)
             age = "" if today else ", and is of an older version"
             words = f"holds answers, or was changed by hand{age}: left as it is (make lab copies it)"

@@ -123,13 +123,11 @@ def test_an_exercise_that_somebody_has_solved_is_left_out(tmp_path: Path):
     """And one that holds no answers is compared: its stored output is not what it puts out."""
     source = "def f(x):\n    ### BEGIN SOLUTION\n    return 3 * x\n    ### END SOLUTION\nprint(f(2))"
     solution = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    for folder in ("solutions", "exercises"):
-        (tmp_path / folder).mkdir()
+    (tmp_path / "exercises").mkdir()
     for name, answer in (("open", "..."), ("solved", "return 2 * x")):
         exercise = notebooks.make_exercise(solution)
         exercise.cells[0].source = exercise.cells[0].source.replace("...", answer)
         exercise.cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text="another\n")]
-        notebooks.write(tmp_path / "solutions" / f"{name}.ipynb", solution)
         notebooks.write(tmp_path / "exercises" / f"{name}.ipynb", exercise)
     assert by_nbval(tmp_path, "exercises") == ["FAILED", "SKIPPED"]
 
