@@ -478,9 +478,6 @@ def main() -> None:
         "--steps", type=int, default=ROUNDS, help="rounds of steps in the record (%(default)s)"
     )
     parser.add_argument("--rounds", type=int, default=15, help="rounds of everything else (%(default)s)")
-    parser.add_argument(
-        "--no-pytorch", action="store_true", help="leave PyTorch out, also where it is installed"
-    )
     parser.add_argument("--record", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -497,8 +494,9 @@ def main() -> None:
             done = time_by_operation(tuple(arguments))
         print(json.dumps(done))
         return
-    pytorch = bool(importlib.util.find_spec("torch")) and not options.no_pytorch
-    record = measure(options.minutes, options.steps, options.rounds, pytorch)
+    record = measure(
+        options.minutes, options.steps, options.rounds, importlib.util.find_spec("torch") is not None
+    )
     if record["baseline_spread"] > QUIET:
         spread = record["baseline_spread"]
         print(
