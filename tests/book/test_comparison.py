@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -18,11 +17,10 @@ nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it
 notebooks = pytest.importorskip("book.make.notebooks", reason="nbclient is not installed (as nbformat)")
 pytest.importorskip("nbval", reason="nbval is not installed")
 
+from book.make.pages_check import root_conftest  # noqa: E402
+
 pytestmark = pytest.mark.no_arrays
 
-spec = importlib.util.spec_from_file_location("root_conftest", ROOT / "conftest.py")
-root_conftest: Any = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(root_conftest)
 Output, tolerances = root_conftest.Output, root_conftest.tolerances
 
 # conftest.py, copied elsewhere, still asks the authors' tools which exercises hold answers.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from building import ROOT
+from test_running_cells import cell
 
 from bert_course.check.differences import Differing
 from bert_course.check.report import Report, Values
@@ -24,11 +25,6 @@ from browsers import wait_for
 pytestmark = pytest.mark.no_arrays
 
 PAGE = "exercises/arrays"
-
-
-def cell(page: Any, name: str) -> Any:
-    """The cell's box."""
-    return page.locator(f".cell[data-cell='{name}']")
 
 
 def answer(page: Any, name: str, text: str) -> None:
@@ -49,18 +45,13 @@ def test_an_answer_is_an_open_editor_and_its_check_a_button(runner: Any):
     page = runner(PAGE)
     assert page.locator("textarea").count() == 2
     names = [one.get_attribute("aria-label") for one in page.locator("textarea").all()]
-    assert names == [
-        "Your answer to 1. The first one",
-        "Your answer to 2. The second",
-    ]
+    assert names == ["Your answer to 1. The first one", "Your answer to 2. The second"]
     assert page.get_by_role("button", name="Check one").is_visible()
     assert not cell(page, "check1").locator(".cell_input").is_visible()
     assert page.evaluate("document.activeElement === document.body"), "the page took the focus"
     text = page.locator("article").inner_text()
-    assert "not attempted" not in text
-    assert "stored progress" not in text
-    assert "run the cell" not in text
-    assert "pip install" not in text
+    for words in ("not attempted", "stored progress", "run the cell", "pip install"):
+        assert words not in text
     assert "press Check below it" in text
     assert "All arrays are NumPy’s." in text
 

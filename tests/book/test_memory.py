@@ -142,14 +142,10 @@ def test_no_address_is_made_of_what_is_kept(runner: Any, running_address: str, a
         assert href.partition("#")[0] in here, last
 
 
-@pytest.mark.parametrize(
-    ("name", "says"), [("book/arrays", "1. Arrays"), ("exercises/arrays", "Exercises: arrays")]
-)
-def test_the_way_on_leads_there(runner: Any, running_address: str, name: str, says: str):
-    runner(name)
+def test_the_way_on_leads_to_exercises_too(runner: Any, running_address: str):
+    runner("exercises/arrays")
     page = runner("book/index")
     wait_for(page, "document.querySelector('.course-door.start').textContent.startsWith('Continue')")
-    assert says in page.locator(".course-door.start").inner_text()
+    assert "Exercises: arrays" in page.locator(".course-door.start").inner_text()
     page.locator(".course-door.start").click()
-    page.wait_for_url(f"{running_address}{name}.html")
-    assert page.locator("h1").inner_text().startswith(says)
+    page.wait_for_url(f"{running_address}exercises/arrays.html")

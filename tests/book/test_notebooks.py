@@ -799,5 +799,5 @@ def test_the_ledger_finds_a_second_definition_and_an_early_use():
 def test_letters_of_a_formula():
     assert letters_of(
         r"Q K^\top / \sqrt{d_k}, A = \mathrm{softmax}(S), W_Q \in \mathbb{R}^{L \times d_{model}}"
-    ) == {*"QKdASWL"} | ({"R"} & set())
+    ) == {*"QKdASWL"}
     assert letters_of(r"\theta - \eta \lambda") == {"theta", "eta", "lambda"}
