@@ -18,13 +18,7 @@ MINUTES_A_CODE_CELL = 1.5
 MINUTES_A_FOLDED_CELL = 0.5
 MINUTES_A_PREDICTION = 2
 # Tags of code that the page does not show
-HIDDEN = {
-    "remove-cell",
-    "remove-input",
-    "hide-input",
-    "hide-cell",
-    "setup",
-}
+HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "setup"}
 FOLDED = {"hide-input", "hide-cell"}  # and of what a reader can unfold
 
 BOX = re.compile(r"<details>.*?</details>", re.DOTALL)

@@ -93,10 +93,7 @@ def test_what_is_right_stays_beside_what_is_not(runner: Any):
         "read": ["reverse_mode", 3, None],
         "exercises": {"arrays": {"right": ["one", 5], "of": 2}, "one_head": None, "masking": 1},
         "predictions of arrays": {"0": True, "7": False, "x": 3},
-        "code of exercises/arrays": {
-            "answer1": {"source": "mine", "author": "0"},
-            "answer2": {"source": 3},
-        },
+        "code of exercises/arrays": {"answer1": {"source": "mine", "author": "0"}, "answer2": {"source": 3}},
     }
     for key, value in kept.items():
         page.evaluate(KEEP.replace("localStorage.clear();", ""), [[key], json.dumps(value)])

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [
-    pytest.mark.no_arrays,
-    pytest.mark.skipif(shutil.which("make") is None, reason="needs make"),
-]
+pytestmark = [pytest.mark.no_arrays, pytest.mark.skipif(shutil.which("make") is None, reason="needs make")]
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")

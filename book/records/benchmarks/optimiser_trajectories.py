@@ -52,10 +52,7 @@ def trajectory(case: dict[str, Any]) -> tuple[dict[str, np.ndarray], list[float]
     settings, recipe = case["settings"], case.get("recipe")
     groups: Any = list(p.values())
     if recipe:
-        groups = [
-            {"params": [p["W1"], p["W2"]]},
-            {"params": [p["b1"], p["b2"]], "weight_decay": 0.0},
-        ]
+        groups = [{"params": [p["W1"], p["W2"]]}, {"params": [p["b1"], p["b2"]], "weight_decay": 0.0}]
     optimiser = getattr(torch.optim, case["optimiser"])(groups, **settings)
     schedule = None
     if recipe:
