@@ -100,21 +100,20 @@ def test_the_way_on_is_a_link_and_names_what_is_open(runner: Any):
     assert onward.inner_text() == "Next: 2. The second"
 
 
-@pytest.mark.parametrize("columns", [2, 6, 8])
-def test_what_is_yours_and_what_is_expected_have_columns_of_one_width(runner: Any, columns: int):
-    got = np.linspace(-1, 1, 2 * columns).reshape(2, columns) / 3
-    differing = Differing("", got, np.ones_like(got), np.ones_like(got, dtype=bool))
+def test_what_is_yours_and_what_is_expected_have_columns_of_one_width(runner: Any):
     page = runner(PAGE)
     answer(page, "1", "def one(x):\n    return 2")
-    page.evaluate(
-        "(html) => { document.querySelector('[data-cell=check1] .cell_output').innerHTML = html; }",
-        Report("wrong", "one: wrong.", values=Values({}, differing))._repr_html_(),
-    )
-    widths = page.evaluate("""() => [...document.querySelectorAll(".course-check .value table")].map(
-        (table) => [...table.querySelectorAll("tr:first-child td")].map((one) => one.getBoundingClientRect().width))""")
-    assert len(widths) == 2
-    assert widths[0] == pytest.approx(widths[1], abs=1)
-    assert page.evaluate("document.documentElement.scrollWidth") == 1280
+    put = "(html) => { document.querySelector('[data-cell=check1] .cell_output').innerHTML = html; }"
+    measured = """() => [...document.querySelectorAll(".course-check .value table")].map(
+        (table) => [...table.querySelectorAll("tr:first-child td")].map((one) => one.getBoundingClientRect().width))"""
+    for columns in (2, 6, 8):
+        got = np.linspace(-1, 1, 2 * columns).reshape(2, columns) / 3
+        differing = Differing("", got, np.ones_like(got), np.ones_like(got, dtype=bool))
+        page.evaluate(put, Report("wrong", "one: wrong.", values=Values({}, differing))._repr_html_())
+        widths = page.evaluate(measured)
+        assert len(widths) == 2
+        assert widths[0] == pytest.approx(widths[1], abs=1)
+        assert page.evaluate("document.documentElement.scrollWidth") == 1280
 
 
 def test_another_tab_is_told_of_an_answer_and_keeps_its_own(runner: Any):
