@@ -33,8 +33,7 @@ except ImportError as error:
 
 from bert_course.grade.answers import ANSWER, CHECK, bound_in, label_cells
 from bert_course.parts import MADE_WITH
-from book.make.install_cell import put_install_cell, repository_url
-from book.make.package_metadata import with_address, with_pictures
+from book.make.install_cell import put_install_cell, repository_url, with_address, with_pictures
 from book.make.site import NEEDS_OF, note_needs, parts, reason, stamp, takes_long
 from minigrad.files import write_atomic
 

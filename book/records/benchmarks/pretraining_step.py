@@ -334,8 +334,6 @@ def main() -> None:
         if name not in benchmark.contestants:
             print(f"{name}: left out, {PACKAGES[name]} is not installed")
 
-    entry["import_ms"] = {name: machine.import_ms(name, environment) for name in ("minigrad", "numpy")}
-    print("import: " + ", ".join(f"{name} {ms:.0f} ms" for name, ms in entry["import_ms"].items()))
     entry["cases"] = {}
     for case in options.cases:
         entry["cases"][case] = benchmark.measure(case)
