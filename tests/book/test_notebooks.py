@@ -651,7 +651,6 @@ def asked(**answers: Any) -> Callable[[Any], None]:
 BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (is_valid, lambda n: n.cells[0].update(colour="red")),
     (was_run_in_order, lambda n: n.cells[1].update(execution_count=2)),
-    (was_run_in_order, lambda n: n.cells[1].update(execution_count=None)),
     (has_a_plain_kernel, lambda n: n.metadata.update(kernelspec={"name": "my-env", "display_name": "mine"})),
     (says_how_to_install, lambda n: n.cells[0].update(source="# Title")),
     (names_chapters_by_links, written("See chapter 8.")),
@@ -667,7 +666,6 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (pictures_have_words, displayed("text/html", '<img src="data:image/png;base64,aGk=">')),
     (pictures_have_words, displayed("text/html", '<img alt="" src="data:image/png;base64,aGk=">')),
     (numbers_come_from_cells, written("It has 768 entries.")),
-    (numbers_come_from_cells, written("It has 109,482,240 parameters.")),
     (numbers_come_from_cells, written("The loss is 4.81.")),
     (numbers_come_from_cells, written("BERT has 110M parameters.")),
     (numbers_come_from_cells, lambda n: n.metadata.course.update(typed_numbers={"999": "not there"})),
@@ -691,7 +689,6 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     ),
     (predictions_have_an_answer, predicted),
     (predictions_have_answers_to_choose_from, asked()),
-    (predictions_have_answers_to_choose_from, asked(choices=["one"], right=0)),
     (predictions_have_answers_to_choose_from, asked(choices=["one", "one"], right=0)),
     (predictions_have_answers_to_choose_from, asked(choices=["one", "two"], right=2)),
     (waits_end_where_a_prediction_waits, lambda n: n.cells[0].metadata.update(tags=["open"])),

@@ -6,10 +6,12 @@ Python is a stand-in here (fake_worker.js): what is tested is the page.
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
-import running_site
+from building import build
 from running_site import CELLS, SENTENCE
 
 from browsers import wait_for
@@ -593,12 +595,9 @@ def test_from_a_file_it_says_how_to_serve_the_site(running_site: Any, browser: A
     context.close()
 
 
-def test_a_build_without_the_switch_takes_out_what_one_with_it_left(tmp_path: Any):
-    from building import build
-
-    folder = tmp_path / "book"
-    folder.mkdir()
-    site = running_site.write(folder)
+def test_a_build_without_the_switch_takes_out_what_one_with_it_left(running_site: Path, tmp_path: Path):
+    folder = Path(shutil.copytree(running_site.parents[1], tmp_path / "book"))
+    site = folder / "_build" / "html"
     assert (site / "exercises" / "arrays.html").exists()
     build(folder, folder)
     assert not (site / "exercises").exists()

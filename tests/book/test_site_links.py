@@ -180,13 +180,13 @@ WRONG = {
 
 
 def test_what_leads_nowhere_fails_the_build(tmp_path: Path):
-    _, said, status = made(
-        tmp_path, {**PAGES, "one_head": "# 7. One\n\n" + "\n\n".join(f"({one})." for one in WRONG)}
-    )
+    text = "\n\n".join(["# 7. One", *(f"({one})." for one in WRONG), "See {doc}`nowhere`."])
+    _, said, status = made(tmp_path, {**PAGES, "one_head": text})
     assert status != 0
+    assert "unknown document: 'nowhere'" in said
     for text, complaint in WRONG.items():
         assert f"{text!r}: {complaint}" in said, said
-    assert said.count("WARNING") == len(WRONG) + 1  # of "chapters 2 and 57" each
+    assert said.count("WARNING") == len(WRONG) + 2  # of "chapters 2 and 57" each, and of the dead reference
 
 
 def test_a_link_carries_what_it_says(folder: Path):

@@ -393,13 +393,3 @@ def test_an_exercises_links_lead_to_the_copies_of_chapters(root, copy):
     assert "[chapter 7](book/one_head.ipynb)" in notebooks.read(copy).cells[0].source
     publish(root, "See [chapter 7](../book/one_head.ipynb) again.")
     assert lab.prepare(root) == [f"my-exercises/{COPY}: brought up to date; nobody had begun it"]
-
-
-# --- Nothing of it is in the project's way -----------------------------------------------------------------
-
-
-def test_git_and_the_tests_leave_the_copies_alone():
-    assert "/my-exercises/" in (ROOT / ".gitignore").read_text().splitlines()
-    assert '"my-exercises"' in re.search(
-        r"norecursedirs = (.*)", (ROOT / "pyproject.toml").read_text()
-    ).group(1)
