@@ -175,8 +175,7 @@ def test_draws_start_where_they_would(page):
 def test_a_stored_model_comes_when_it_is_asked_for(page):
     assert not any("/tiny." in url for url in page.requests)
     outputs, _ = run(
-        page,
-        "from bert_course.stored import stored\nsorted(p.name for p in stored('tiny').iterdir())",
+        page, "from bert_course.stored import stored\nsorted(p.name for p in stored('tiny').iterdir())"
     )
     assert "model.safetensors" in outputs[0]["data"]["text/plain"]
     assert any("/tiny." in url for url in page.requests)

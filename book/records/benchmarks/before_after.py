@@ -31,16 +31,7 @@ from typing import Any
 import numpy as np
 from contestants import pytorch_step
 from machine import Others, numpy_kernels, peak, processor
-from roofs import (
-    Contestants,
-    caches,
-    draws,
-    memory_rates,
-    operator_rates,
-    product_rates,
-    regimes,
-    spreads,
-)
+from roofs import Contestants, caches, draws, memory_rates, operator_rates, product_rates, regimes, spreads
 
 from bert_course.chapters import fast
 from bert_course.chapters.fast import (

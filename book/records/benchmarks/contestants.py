@@ -171,10 +171,7 @@ def products_step(config: BertConfig, batch: Batch, device: str) -> Contestant:
 
     layer = [pair(tokens, size, columns=size) for _ in range(4)]
     layer += [pair(tokens, size, columns=inner), pair(tokens, inner, columns=size)]
-    layer += [
-        pair(rows, heads, length, d_k, columns=length),
-        pair(rows, heads, length, length, columns=d_k),
-    ]
+    layer += [pair(rows, heads, length, d_k, columns=length), pair(rows, heads, length, length, columns=d_k)]
     head = [pair(rows, size, columns=size), pair(chosen, size, columns=size)]
     head += [pair(chosen, size, columns=config.vocab_size)]
 
@@ -209,9 +206,7 @@ COMPETITORS: dict[str, Maker] = {
     "PyTorch, compiled": partial(pytorch_step, compiled=True),
     "JAX": jax_step,
 }
-FLOORS: dict[str, Maker] = {
-    "products": products_step,
-}
+FLOORS: dict[str, Maker] = {"products": products_step}
 ROUNDED: dict[str, Maker] = {  # the products in 16 bits: compared with each other
     "minigrad, bfloat16": partial(minigrad_step, precision="bfloat16"),
     "minigrad, float16": partial(minigrad_step, precision="float16"),
