@@ -11,10 +11,9 @@ RUN := _build/python
 PLAIN := _build/plain/_build/html
 # Tests start hundreds of processes, which need not compile the package each.
 export PYTHONDONTWRITEBYTECODE :=
-# Three tests at once for two cores, as many of them wait; each with one thread of the BLAS. Tests of the running site are
-# left to its own leg, site-check.
+# Three tests at once for two cores, as many of them wait; each with one thread of the BLAS.
 WORKERS := $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
-PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --ignore tests/site --durations=15 --durations-min=4
+PARALLEL := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --durations=15 --durations-min=4
 COURSE := $(BIN)/python -m book.make.notebooks
 BUILD := $(BIN)/jupyter-book build -W -n --keep-going -q
 NOTEBOOKS = $(wildcard book/*.ipynb solutions/*.ipynb exercises/*.ipynb)
@@ -84,9 +83,9 @@ linted: $(READY)
 	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)
 
 collected: $(READY)  # so that the workers find the tests compiled, and not each compiles them all
-	@$(BIN)/python -m pytest -q --collect-only --ignore tests/site >/dev/null || true  # they say what is wrong
+	@$(BIN)/python -m pytest -q --collect-only >/dev/null || true  # they say what is wrong
 
-everything: $(READY)  ## all there is but the matrix, leg by leg; goes on after a leg that fails, and names it at the end (an hour)
+everything: $(READY)  ## all there is, leg by leg; goes on after a leg that fails, and names it at the end (an hour)
 	@failed=; for leg in $(LEGS); do $(MAKE) --no-print-directory $$leg ALL=1 || failed="$$failed $$leg"; done; \
 		[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }; echo "everything is green"
 
@@ -103,7 +102,6 @@ oracles: $(ORACLES)  # install PyTorch, transformers, tokenizers and an MPI, and
 	$(call timed,oracles,$(PARALLEL) -m oracle)
 
 book: $(READY)  ## build the course without Python in its pages; ends with their path
-	@$(COURSE) stale || true  # a test fails for these, not the build
 	$(BUILD) --path-output _build/plain .
 	@echo "the course: file://$(CURDIR)/$(PLAIN)/index.html"
 
@@ -122,7 +120,6 @@ $(RUN)/.ready: book/site/python/package.json book/site/python/package-lock.json
 	@touch $@
 
 site: $(READY) $(RUN)/.ready  # build it with Python in its pages: every cell runs there; needs npm, and http to read it
-	@$(COURSE) stale || true
 	COURSE_RUN=1 $(BUILD) .
 	$(BIN)/python -m book.make.site _build/html $(RUN)/node_modules
 
@@ -131,7 +128,7 @@ serve: site  ##! the course in your browser: every chapter and exercise runs the
 
 site-check: site  # run every cell as the pages do, in Node, and hold its output against the stored one; the worker in Chromium
 	$(call timed,cells in the pages,$(BIN)/python -m book.make.pages_check _build/html/_static/python $(RUN)/node_modules $(if $(ALL),,--quick))
-	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider $(if $(ALL),-m "slow or not slow") tests/site)
+	$(call timed,the worker in Chromium,MINIGRAD_REQUIRE_SITE=1 $(BIN)/python -m pytest -q -p no:cacheprovider tests/book/test_worker.py tests/book/test_page_cells.py)
 
 lab: $(READY)  ##! copy the exercises to my-exercises/ and open JupyterLab there: make lab LAB="--no-browser --port 9000"
 	@$(MAKE) --no-print-directory $(PUBLISHED) || echo "without the published model: chapter 'published' says how to get it"

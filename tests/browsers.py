@@ -28,6 +28,15 @@ def open_browser() -> Iterator[Any]:
         yield browser
 
 
+def axe(page: Any, **asked: Any) -> list[dict[str, Any]]:
+    """What axe-core finds wrong on a page. asked: `context`, `options`."""
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        skip("axe-playwright-python is not installed")
+    return Axe().run(page, **asked).response["violations"]
+
+
 def wait_for(page: Any, expression: str, arg: Any = None, seconds: float = 30.0) -> None:
     """Until an expression is true in a page, or fail. (Playwright's own way is an eval, which the pages forbid.)"""
     end = time.monotonic() + seconds

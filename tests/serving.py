@@ -6,37 +6,22 @@ import contextlib
 import functools
 import http.server
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A server of files that logs nothing, and may be slow: all answers together have so many bytes a second."""
-
-    bytes_a_second: int | None = None
-    line = threading.Lock()
-
-    def copyfile(self, source: Any, target: Any) -> None:
-        """Send a file, in pieces of a tenth of a second."""
-        if self.bytes_a_second is None:
-            return super().copyfile(source, target)
-        while piece := source.read(self.bytes_a_second // 10):
-            with self.line:
-                target.write(piece)
-                time.sleep(len(piece) / self.bytes_a_second)
-        return None
+    """A server of files that logs nothing."""
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Nothing."""
 
 
 @contextlib.contextmanager
-def served(folder: Path, bytes_a_second: int | None = None) -> Iterator[str]:
+def served(folder: Path) -> Iterator[str]:
     """Serve a folder over http on this machine; gives the address, with its last slash."""
-    handler = type("Handler", (Quiet,), {"bytes_a_second": bytes_a_second, "line": threading.Lock()})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -1,14 +1,12 @@
 """Is what a cell is said to need enough? Each cell of a page, run after those cells alone, in a fresh namespace.
 
-    python -m book.make.cells_alone [--record FILE] [--write] book/one_head.ipynb …
+    python -m book.make.cells_alone book/one_head.ipynb …
 
 Runs a page once whole, in the kernel that records needs, and notes for each cell what it needs, its seconds and the
-state of `minigrad.random` before and after it. What it needs beside the stored needs is said. Then each cell runs after
-its stored needs, from that state, and its output is held against the stored one. Cells that two lists of needs begin
-with run once, in a process that is forked where the lists part. Prints what differs, and which cells take longer than a
-page should; 1 if something differed.
-With --write the notebook's metadata say what was found: the random states, the tag `native=heavy`, which goes where a
-cell no longer takes that long, and the needs, where those that are stored are of other sources.
+state of `minigrad.random` before it. What it needs beside the stored needs is said. Then each cell runs after its
+stored needs, from that state, and its output is held against the stored one. Cells that two lists of needs begin with
+run once, in a process that is forked where the lists part. Prints what differs, and which cells take longer than a page
+should (tag `native=heavy`); 1 if something differed.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from book.make.cell_needs import Recorder
-from book.make.notebooks import note_random, read, write
+from book.make.notebooks import read
 from book.make.pages_check import ROOT, root_conftest
-from book.make.site import NEEDS_OF, QUICK, note_needs, page_cells, parts, reason, stamp, takes_long
+from book.make.site import page_cells, parts
 from minigrad import random
 
-LONG, HEAVY = 2.0, "native=heavy"  # seconds on a processor, natively, and the tag of a cell that takes longer
+LONG = 2.0  # seconds on a processor, natively, from which on a cell is `native=heavy`
 
 
 class Page:
@@ -64,23 +62,16 @@ class Page:
         """All cells in order: fills the record; what differs."""
         found = []
         for cell in self.cells:
-            before = state()
+            now = random.get_state()
+            before = [now["seed"], now["draws"]]
             with self.kernel.noting(cell, self.sources[cell]):
                 wrong = self.run(cell)
             if wrong:
                 found.append(f"{cell} in the whole page: {wrong}")
             if more := self.kernel.needs[cell] - set(self.cells[cell]["needs"]):
-                found.append(
-                    f"{cell} also needs {', '.join(sorted(more))}: run make notebook, or this with --write"
-                )
-            self.record[cell] = {"before": before, "after": state(), "seconds": self.seconds}
+                found.append(f"{cell} also needs {', '.join(sorted(more))}: run make notebook")
+            self.record[cell] = {"before": before, "seconds": self.seconds}
         return found
-
-
-def state() -> list[int]:
-    """Seed and draws of minigrad's random numbers."""
-    now = random.get_state()
-    return [now["seed"], now["draws"]]
 
 
 def is_run(cell: dict[str, Any]) -> bool:
@@ -147,60 +138,23 @@ def checked(path: Path) -> tuple[Page, list[str]]:
     return page, found + alone(page)
 
 
-def write_down(path: Path, record: dict[str, Any]) -> None:
-    """Note random states in a notebook, tag the cells that take too long for a page, and take that tag off others."""
-    notebook = read(path)
-    for cell in notebook.cells:
-        if cell.id not in record:
-            continue
-        found = record[cell.id]
-        note_random(cell, found["before"], found["after"])
-        tags = [tag for tag in cell.metadata.get("tags", []) if tag != HEAVY]
-        if found["seconds"] > LONG and QUICK not in tags and not reason(tags) and not takes_long(tags):
-            tags.append(HEAVY)
-        if tags:
-            cell.metadata["tags"] = tags
-        else:
-            cell.metadata.pop("tags", None)
-    if notebook.metadata.get(NEEDS_OF) != stamp(notebook):
-        note_needs(notebook, path.parent)
-    write(path, notebook)
-
-
 def main() -> int:
     """Check the pages; returns the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("notebooks", type=Path, nargs="+")
-    parser.add_argument("--record", type=Path, help="write seconds and random states as JSON, page by page")
-    parser.add_argument(
-        "--write",
-        action="store_true",
-        help="write into the notebooks where random numbers stand, which cells are native=heavy, and needs",
-    )
-    options = parser.parse_args()
     os.environ["MINIGRAD_PROGRESS"] = "off"
-    record: dict[str, Any] = {}
     differ = 0
-    target = options.record.resolve() if options.record else None
-    for path in [path.resolve() for path in options.notebooks]:
-        if options.write:
-            write_down(path, {})
+    for path in [path.resolve() for path in parser.parse_args().notebooks]:
         page, found = checked(path)
-        name = path.relative_to(ROOT).as_posix()
-        print(f"{name}: {len(page.cells)} cells, {len(found)} differ", flush=True)
+        print(f"{path.relative_to(ROOT)}: {len(page.cells)} cells, {len(found)} differ", flush=True)
         for one in found:
             print(f"    {one}", flush=True)
-        for cell, one in page.record.items():
-            if one["seconds"] > LONG and is_run(page.cells[cell]):
-                print(f"    {cell} takes {one['seconds']} s", flush=True)
+        for cell, ran in page.record.items():
+            if ran["seconds"] > LONG and is_run(page.cells[cell]):
+                print(f"    {cell} takes {ran['seconds']} s", flush=True)
         differ += len(found)
-        record[name] = page.record
-        if options.write:
-            write_down(path, page.record)
-        if target:
-            target.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return 1 if differ else 0
 
 

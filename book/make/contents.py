@@ -1,20 +1,16 @@
 """The chapters' numbers where text holds them, made again from the one list, book/bert_course/contents.py.
 
-    python -m book.make.contents [--check] [ROOT]
+    python -m book.make.contents
 
 `make map` does so. A chapter's heading gets its number and title, a link such as `[chapter 8](many_heads.ipynb)` the
 number of the chapter it leads to, in pages and solutions (from which the exercises are made), and _toc.yml the
 chapters in their order.
-With --check nothing is written: it lists what would change, and its exit status says whether something would.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from pathlib import Path
-from typing import Any
 
 from bert_course.contents import CHAPTERS, NUMBERS
 from book.make.notebooks import read, write
@@ -99,18 +95,5 @@ def renew(root: Path, check: bool = False) -> list[str]:
     return changed
 
 
-def main(arguments: Any = None) -> int:
-    """Write, or check; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    parser.add_argument("root", type=Path, nargs="?", default=Path(), help="the course's folder")
-    options = parser.parse_args(arguments)
-    changed = renew(options.root, options.check)
-    print("\n".join(changed) or "every number is that of the list")
-    return 1 if options.check and changed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print("\n".join(renew(Path())) or "every number is that of the list")

@@ -25,7 +25,7 @@ NEEDED_BY_BERT = ("filelock", "safetensors", "tqdm")
 NEEDED_BY_NOTEBOOKS = ("nbval", "nbformat", "nbclient", "ipykernel", "matplotlib", *NEEDED_BY_BERT)
 OPTIONAL = ("hypothesis", "torch", "transformers", "tokenizers")
 RECORD = "book/records/pretraining_step_gpu.json"
-WITHOUT_ARRAYS = ("book", "make", "site")  # folders of tests that have nothing to do with a GPU
+WITHOUT_ARRAYS = ("book", "make")  # folders of tests that have nothing to do with a GPU
 MEMORY_FOR_A_PROCESS = 3 << 30  # bytes of the GPU's; CUDA itself takes half a GiB
 
 

@@ -1,7 +1,8 @@
-"""The cell that installs the course where a notebook is opened without it, in Colab or on Binder.
+"""What hangs on the repository's address in `_config.yml`, and is there only if that has one.
 
-Those open the notebook's file itself, so the cell is in the committed notebooks, if `_config.yml` has the repository's
-address, and in none of them if it has not.
+The cell that installs the course where a notebook is opened without it, in Colab or on Binder: those open the file
+itself, so the cell is in the committed notebooks. The package's address in pyproject.toml. And whole addresses of the
+README's pictures, as a registry shows the README without the repository around it.
 """
 
 from __future__ import annotations
@@ -56,3 +57,16 @@ def put_install_cell(notebook: Any, address: str) -> bool:
         return False
     notebook.cells = [*wanted, *(cell for cell in notebook.cells if not is_install(cell))]
     return True
+
+
+def with_address(pyproject: str, address: str) -> str:
+    """The text of pyproject.toml with the repository's address, or without one if that is empty."""
+    text = re.sub(r'\[project\.urls\]\nRepository = ".*"\n\n', "", pyproject)
+    urls = f'[project.urls]\nRepository = "{address}"\n\n' if address else ""
+    return text.replace("[tool.setuptools.packages.find]\n", f"{urls}[tool.setuptools.packages.find]\n", 1)
+
+
+def with_pictures(readme: str, address: str) -> str:
+    """The README's text with whole addresses of its pictures, of the branch main; with paths if `address` is empty."""
+    where = f"{address}/raw/main/" if address else ""
+    return re.sub(r'(<img src=")(?:[^"]*/raw/main/)?(?=book/)', rf"\g<1>{where}", readme)

@@ -175,9 +175,7 @@ def place(notebook: Any, folder: Path, stem: str) -> list[str]:
 def _read_or_none(path: Path) -> Any:
     try:
         return read(path)
-    except (
-        Exception
-    ):  # whatever nbformat raises for a file that is no notebook: it is somebody's all the same
+    except Exception:  # whatever nbformat raises for what is no notebook: it is somebody's all the same
         return None
 
 

@@ -1,4 +1,4 @@
-"""Tools for those who write the course: run a notebook in place, make the exercises, list what is stale.
+"""Tools for those who write the course: run a notebook in place, make the exercises.
 
     TOOL=book.make.notebooks
     python -m $TOOL run book/one_head.ipynb …
@@ -7,7 +7,6 @@
     python -m $TOOL address             what hangs on the repository's address in _config.yml: the cell that installs
                                         the course, the package's address, the README's pictures
     python -m $TOOL address --check     fail if one of these is not as _config.yml has it
-    python -m $TOOL stale               quoted sources that the library no longer has
 
 Each works in the repository's root. Needs nbformat and nbclient, which Jupyter brings.
 """
@@ -16,13 +15,10 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +31,9 @@ except ImportError as error:
         "working on notebooks needs nbformat and nbclient: pip install nbformat nbclient"
     ) from error
 
-from bert_course.common.show import Source
 from bert_course.grade.answers import ANSWER, CHECK, bound_in, label_cells
 from bert_course.parts import MADE_WITH
-from book.make.install_cell import put_install_cell, repository_url
-from book.make.package_metadata import with_address, with_pictures
+from book.make.install_cell import put_install_cell, repository_url, with_address, with_pictures
 from book.make.site import NEEDS_OF, note_needs, parts, reason, stamp, takes_long
 from minigrad.files import write_atomic
 
@@ -197,19 +191,9 @@ def fingerprint(notebook: Any) -> str:
     return hashlib.sha256(json.dumps(_cells(notebook)).encode()).hexdigest()[:16]
 
 
-def holds_answers(exercise: Any, solution: Any) -> bool:
-    """Whether somebody has worked in an exercise: its cells are not those that it was made with.
-
-    One that does not say what it was made with holds answers where a `...` of today's exercise is gone.
-    """
-    if made_with := exercise.metadata.get(MADE_WITH):
-        return fingerprint(exercise) != made_with
-    gaps = {cell.id for cell in make_exercise(solution).cells if _has_gap(cell)}
-    return any(cell.id in gaps and not _has_gap(cell) for cell in exercise.cells)
-
-
-def _has_gap(cell: Any) -> bool:
-    return cell.cell_type == "code" and any(line.strip() == "..." for line in cell.source.split("\n"))
+def holds_answers(exercise: Any) -> bool:
+    """Whether somebody has worked in an exercise: its cells are not those that it was made with."""
+    return fingerprint(exercise) != exercise.metadata.get(MADE_WITH)
 
 
 def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
@@ -221,10 +205,9 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
     found, well = [], True
     solutions = sorted((root / "solutions").glob("*.ipynb"))
     for path in solutions:
-        target, solution = root / "exercises" / path.name, read(path)
-        made = make_exercise(solution)
+        target, made = root / "exercises" / path.name, make_exercise(read(path))
         there = read(target) if target.exists() else None
-        if there and holds_answers(there, solution):
+        if there and holds_answers(there):
             today = there.metadata.get(MADE_WITH) == fingerprint(made)
             age = "" if today else ", and is of an older version"
             words = f"holds answers, or was changed by hand{age}: left as it is (make lab copies it)"
@@ -282,28 +265,6 @@ def _put_address(root: Path, check: bool) -> list[str]:
     return found
 
 
-# --- What is stale ----------------------------------------------------------------------------
-
-
-def stale(notebook: Any) -> Iterator[str]:
-    """The quoted sources (`show`) in a notebook's outputs that the library no longer has like this."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            quoted = output.get("metadata", {}).get("text/markdown", {}).get("source")
-            if not quoted:
-                continue
-            name = f"{quoted['module']}.{quoted['name']}".rstrip(".")
-            try:
-                module = importlib.import_module(quoted["module"])
-                thing = reduce(getattr, filter(None, quoted["name"].split(".")), module)
-                now = Source(thing, tuple(quoted.get("lines", ())) or None).text
-            except (ImportError, AttributeError, TypeError, OSError, ValueError):  # it has no such source now
-                yield f"{name} (is no more)"
-                continue
-            if now != output["data"]["text/plain"]:
-                yield name
-
-
 def main(arguments: Any = None) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(
@@ -313,7 +274,6 @@ def main(arguments: Any = None) -> int:
     commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
     commands.add_parser("exercises").add_argument("--check", action="store_true")
     commands.add_parser("address").add_argument("--check", action="store_true")
-    commands.add_parser("stale")
     options = parser.parse_args(arguments)
     root = Path.cwd()
     if options.command == "run":
@@ -328,14 +288,9 @@ def main(arguments: Any = None) -> int:
         found, well = _exercises(root, options.check)
         print("\n".join(found) or "every exercise is in step with its solution")
         return 0 if well else 1
-    if options.command == "address":
-        changed = _put_address(root, options.check)
-        print("\n".join(changed) or "every file is as _config.yml says")
-        return 1 if options.check and changed else 0
-    every = sorted(path for folder in ("book", "solutions") for path in (root / folder).glob("*.ipynb"))
-    found = [f"{path.relative_to(root)}: {name}" for path in every for name in stale(read(path))]
-    print("\n".join(found) or "every quoted source is that of the library")
-    return 1 if found else 0
+    changed = _put_address(root, options.check)
+    print("\n".join(changed) or "every file is as _config.yml says")
+    return 1 if options.check and changed else 0
 
 
 if __name__ == "__main__":

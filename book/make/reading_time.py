@@ -1,7 +1,7 @@
-"""How long a notebook takes to read, and how much of it there is, above the line and below: counts alone.
+"""How long a notebook takes to read, how much of it there is above the line and below, and the budget that it keeps.
 
-Below the line is what stands in a box, <details>; all else is above. Each function takes a notebook as nbformat reads
-it, or the plain dictionary of its JSON.
+The line divides the lesson from how it was measured: below it is what stands in a box, <details>. Each
+function takes a notebook as nbformat reads it, or the plain dictionary of its JSON.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ MINUTES_A_CODE_CELL = 1.5
 MINUTES_A_FOLDED_CELL = 0.5
 MINUTES_A_PREDICTION = 2
 # Tags of code that the page does not show
-HIDDEN = {
-    "remove-cell",
-    "remove-input",
-    "hide-input",
-    "hide-cell",
-    "setup",
-}
+HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell", "setup"}
 FOLDED = {"hide-input", "hide-cell"}  # and of what a reader can unfold
 
 BOX = re.compile(r"<details>.*?</details>", re.DOTALL)
@@ -32,7 +26,6 @@ BOX = re.compile(r"<details>.*?</details>", re.DOTALL)
 TABLE = re.compile(r'<table\b(?! role="grid").*?</table>', re.DOTALL)
 ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 TYPED_TABLE = re.compile(r"(?:^\|.*\|[ ]*\n?){3,}", re.MULTILINE)
-RANGE = re.compile(r"\d \([-−]?\d[\d.,]* to [-−]?\d[\d.,]*\)")  # 0.77 (0.75 to 0.79)
 NOT_WORDS = re.compile(
     r"```.*?```|~~~.*?~~~"  # blocks of code
     r"|\$\$.*?\$\$|\\begin\{(\w+\*?)\}.*?\\end\{\1\}"  # formulas on lines of their own
@@ -77,11 +70,6 @@ def tables(notebook: Any) -> list[int]:
     return made + typed
 
 
-def ranges(notebook: Any) -> int:
-    """The ranges that are printed, as in "0.77 (0.75 to 0.79)"."""
-    return sum(len(RANGE.findall(text)) for text in _printed(notebook))
-
-
 def code_cells(notebook: Any) -> int:
     """The code cells that the page shows unfolded."""
     return sum(1 for _ in _visible(notebook))
@@ -118,6 +106,21 @@ def minutes(notebook: Any) -> int:
         + MINUTES_A_PREDICTION * predictions(notebook)
     )
     return max(5, 5 * int(exact / 5 + 0.5))
+
+
+def over_budget(notebook: Any) -> Iterator[str]:
+    """What of a chapter is over its budget, a sentence each; all but the last count is of what is above the line."""
+    rows = tables(notebook)
+    for name, found, most in (
+        ("words", words(notebook), 1800),
+        ("cells", cells(notebook), 45),
+        ("minutes", minutes(notebook), 45),
+        ("tables", len(rows), 5),
+        ("rows of the longest table", max(rows, default=0), 6),
+        ("words below the line", words_below(notebook), 1000),
+    ):
+        if found > most:
+            yield f"{name}: {found}; the budget is {most}"
 
 
 class Exercise(NamedTuple):

@@ -90,7 +90,6 @@ def main(arguments: Any = None) -> int:
     )
     parser.add_argument("folder", type=Path, help="the built site")
     parser.add_argument("port", type=port_number, nargs="?", default=PORT, help=f"{PORT} without it")
-    parser.add_argument("--no-browser", action="store_true", help="do not open one")
     options = parser.parse_args(arguments)
     if why := no_site(options.folder):
         print(why, file=sys.stderr)
@@ -104,8 +103,7 @@ def main(arguments: Any = None) -> int:
     for port in used:
         print(f"port {port} is in use")
     print(f"the course is at {address} (Ctrl-C ends it)", flush=True)
-    if not options.no_browser:
-        webbrowser.open(address)
+    webbrowser.open(address)
     try:
         serving.serve_forever()
     except KeyboardInterrupt:

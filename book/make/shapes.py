@@ -17,7 +17,7 @@ import io
 import itertools
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from book.site.python.packages.page_kernel import Kernel, Send
@@ -73,11 +73,6 @@ class ShapeKernel(Kernel):
         for complaint in _compare(shapes, value, names):
             self.complaints[f"{cell}, line {line}: {complaint}"] = None
         return value
-
-
-def count_shape_comments(cells: Sequence[str]) -> int:
-    """How many shape comments there are."""
-    return sum(len(_comments(source)) for source in cells)
 
 
 def _comments(source: str) -> dict[int, tuple[str, list[Shape]]]:

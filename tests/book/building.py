@@ -16,6 +16,7 @@ from bert_course.contents import PLACES
 from browsers import skip
 
 ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "_build" / "html"  # where `make site` builds the pages with Python in them
 TITLE = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# A chapter"}
 EMPTY = json.dumps({"cells": [TITLE], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 JUPYTER_BOOK = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
@@ -42,14 +43,7 @@ def pages() -> list[str]:
 # The first page, one that asks the model, one with a picture that learns, one with predictions and a player, one with a
 # training that takes minutes, and one with hundreds of rows: what can go wrong on a page goes wrong on one of these.
 # `make test` opens these, the slow tests the others.
-QUICK_PAGES = (
-    "book/index",
-    "book/ask",
-    "book/start",
-    "book/one_head",
-    "book/pretraining",
-    "book/errata",
-)
+QUICK_PAGES = ("book/index", "book/ask", "book/start", "book/one_head", "book/pretraining", "book/errata")
 
 
 def build(source: Path, output: Path, **variables: str) -> subprocess.CompletedProcess[str]:

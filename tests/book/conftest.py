@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from building import QUICK_PAGES, ROOT, build, pages
+from building import QUICK_PAGES, ROOT, SITE, build, pages
 
 from serving import served
 
@@ -105,6 +106,17 @@ def runner(running_address: str, browser: Any) -> Iterator[Any]:
     for context in contexts:
         context.close()
     assert wrong == []
+
+
+@pytest.fixture(scope="session")
+def site_address() -> Iterator[str]:
+    """Where the course is served that `make site` has built, with Python in its pages, for `make site-check`."""
+    if os.environ.get("MINIGRAD_REQUIRE_SITE") != "1":
+        pytest.skip("of the site with Python in its pages: make site-check")
+    if not (SITE / "_static" / "python" / "site.json").exists():
+        pytest.fail(f"{SITE} has no Python in its pages: make site", pytrace=False)
+    with served(SITE) as address:
+        yield address
 
 
 @dataclass

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.util
 import json
 import os
 import pkgutil
@@ -74,13 +73,8 @@ def main() -> None:
     os.environ["MINIGRAD_PROGRESS"] = "off"
     sys.path.append(str(root))
 
-    spec = importlib.util.spec_from_file_location("root_conftest", root / "conftest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    root_conftest: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(root_conftest)
-
     import bert_course.chapters
+    from book.make.pages_check import root_conftest
 
     chapters = pkgutil.iter_modules(bert_course.chapters.__path__, "bert_course.chapters.")
     tools = ("book.make.cell_needs", "book.make.notebooks", "book.make.shapes", "bert_course.check")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from browsers import skip
+from browsers import axe
 
 pytestmark = pytest.mark.no_arrays
 
@@ -30,18 +30,14 @@ ONE_OF_EACH_COLOUR = """() => {
 
 def serious_faults(page: Any, scheme: str) -> str:
     """What axe-core finds on a page in a colour scheme, in words; empty if that is nothing serious."""
-    try:
-        from axe_playwright_python.sync_playwright import Axe
-    except ImportError:
-        skip("axe-playwright-python is not installed")
     page.add_style_tag(content="* {transition: none !important}")  # no colour half way between two
     page.evaluate(SET_SCHEME, scheme)
     page.evaluate(ONE_OF_EACH_COLOUR)
-    results = Axe().run(page, options={"resultTypes": ["violations"], **RULES[scheme]}).response
+    found = axe(page, options={"resultTypes": ["violations"], **RULES[scheme]})
     return "\n".join(
         f"{one['id']} ({one['impact']}), {len(one['nodes'])} times: {one['help']}\n  {node['html'][:200]}\n"
         f"  {node['failureSummary']}"
-        for one in results["violations"]
+        for one in found
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"][:1]
     )
@@ -49,12 +45,8 @@ def serious_faults(page: Any, scheme: str) -> str:
 
 @pytest.mark.parametrize("name", ["arrays", "index"])
 def test_all_that_is_said_stands_in_a_landmark(reader: Any, name: str):
-    try:
-        from axe_playwright_python.sync_playwright import Axe
-    except ImportError:
-        skip("axe-playwright-python is not installed")
     only = {"runOnly": ["region", "landmark-unique", "landmark-no-duplicate-banner"]}
-    found = Axe().run(reader(name), options=only).response["violations"]
+    found = axe(reader(name), options=only)
     assert [node["html"] for one in found for node in one["nodes"]] == []
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import pytest
 from test_running_cells import cell, run
 
 from browsers import wait_for
+from serving import served
 
 pytestmark = pytest.mark.no_arrays
 
@@ -52,16 +50,13 @@ def test_its_line_embeds_it_in_another_page(runner: Any, running_address: str, t
     assert panel.locator("a").get_attribute("href") == f"{running_address}{PAGE}.html?alone=moves"
 
     (tmp_path / "slides.html").write_text(f"<h1>Slides</h1>{line}", encoding="utf-8")
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with served(tmp_path) as address:
         other = page.context.browser.new_page()
-        other.goto(f"http://127.0.0.1:{server.server_address[1]}/slides.html")
+        other.goto(f"{address}slides.html")
         inside = other.frame_locator("iframe").locator(".moves")
         inside.click()
         assert inside.inner_text() == "moved"
         other.close()
-        server.shutdown()
 
 
 def test_what_ran_here_can_be_embedded_too_and_what_stands_still_cannot(runner: Any):
@@ -71,9 +66,3 @@ def test_what_ran_here_can_be_embedded_too_and_what_stands_still_cannot(runner: 
     assert cell(page, "moves").locator(".course-embed").count() == 1
     run(page, "plain")
     assert cell(page, "plain").locator(".course-embed").count() == 0
-
-
-def test_nothing_of_it_is_on_paper(runner: Any):
-    page = runner(PAGE)
-    page.emulate_media(media="print")
-    assert not page.locator(".course-embed").first.is_visible()

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -40,8 +39,8 @@ BODY = f"""<section id="s"><h1>Title<a class="headerlink" href="#s">#</a></h1>
 
 
 @pytest.fixture(scope="module")
-def read() -> Any:
-    """`read(body)`: the body as a tree of XML, as a page of the EPUB has it."""
+def page() -> ElementTree.Element:
+    """The body as a tree of XML, as a page of the EPUB has it."""
     if why := chromium.missing():
         skip(why)
     code = (
@@ -49,20 +48,13 @@ def read() -> Any:
         "from epub import Reader\n"
         "reader = Reader(); print(reader.read(sys.stdin.read())); reader.close()"
     )
-
     # In a process of its own, as Playwright has one browser in each
-    def parse(
-        body: str,
-    ) -> ElementTree.Element:
-        command = [sys.executable, "-c", code, str(ROOT), str(ROOT / "book" / "site" / "ext")]
-        written = subprocess.run(command, input=body, capture_output=True, text=True, check=True, cwd=ROOT)
-        return ElementTree.fromstring(f'<body xmlns="{HTML[1:-1]}">{written.stdout}</body>')
-
-    return parse
+    command = [sys.executable, "-c", code, str(ROOT), str(ROOT / "book" / "site" / "ext")]
+    written = subprocess.run(command, input=BODY, capture_output=True, text=True, check=True, cwd=ROOT)
+    return ElementTree.fromstring(f'<body xmlns="{HTML[1:-1]}">{written.stdout}</body>')
 
 
-def test_a_page_is_xml_that_needs_no_hand(read: Any):
-    page = read(BODY)
+def test_a_page_is_xml_that_needs_no_hand(page: ElementTree.Element):
     text = "".join(page.itertext())
     assert not [
         one.tag for one in page.iter() if one.tag.removeprefix(HTML) in ("script", "style", "button", "input")
@@ -77,8 +69,7 @@ def test_a_page_is_xml_that_needs_no_hand(read: Any):
     assert "First" not in text
 
 
-def test_drawings_keep_their_colours_and_share_no_names(read: Any):
-    page = read(BODY)
+def test_drawings_keep_their_colours_and_share_no_names(page: ElementTree.Element):
     rectangles = list(page.iter(f"{SVG}rect"))
     assert [one.get("fill") for one in rectangles] == ["rgb(1, 2, 3)"] * 2
     names = [one.get("id") for one in rectangles]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from building import ROOT
+from test_running_cells import cell
 
 from bert_course.check.differences import Differing
 from bert_course.check.report import Report, Values
@@ -24,11 +25,6 @@ from browsers import wait_for
 pytestmark = pytest.mark.no_arrays
 
 PAGE = "exercises/arrays"
-
-
-def cell(page: Any, name: str) -> Any:
-    """The cell's box."""
-    return page.locator(f".cell[data-cell='{name}']")
 
 
 def answer(page: Any, name: str, text: str) -> None:
@@ -49,18 +45,13 @@ def test_an_answer_is_an_open_editor_and_its_check_a_button(runner: Any):
     page = runner(PAGE)
     assert page.locator("textarea").count() == 2
     names = [one.get_attribute("aria-label") for one in page.locator("textarea").all()]
-    assert names == [
-        "Your answer to 1. The first one",
-        "Your answer to 2. The second",
-    ]
+    assert names == ["Your answer to 1. The first one", "Your answer to 2. The second"]
     assert page.get_by_role("button", name="Check one").is_visible()
     assert not cell(page, "check1").locator(".cell_input").is_visible()
     assert page.evaluate("document.activeElement === document.body"), "the page took the focus"
     text = page.locator("article").inner_text()
-    assert "not attempted" not in text
-    assert "stored progress" not in text
-    assert "run the cell" not in text
-    assert "pip install" not in text
+    for words in ("not attempted", "stored progress", "run the cell", "pip install"):
+        assert words not in text
     assert "press Check below it" in text
     assert "All arrays are NumPy’s." in text
 
@@ -109,21 +100,20 @@ def test_the_way_on_is_a_link_and_names_what_is_open(runner: Any):
     assert onward.inner_text() == "Next: 2. The second"
 
 
-@pytest.mark.parametrize("columns", [2, 6, 8])
-def test_what_is_yours_and_what_is_expected_have_columns_of_one_width(runner: Any, columns: int):
-    got = np.linspace(-1, 1, 2 * columns).reshape(2, columns) / 3
-    differing = Differing("", got, np.ones_like(got), np.ones_like(got, dtype=bool))
+def test_what_is_yours_and_what_is_expected_have_columns_of_one_width(runner: Any):
     page = runner(PAGE)
     answer(page, "1", "def one(x):\n    return 2")
-    page.evaluate(
-        "(html) => { document.querySelector('[data-cell=check1] .cell_output').innerHTML = html; }",
-        Report("wrong", "one: wrong.", values=Values({}, differing))._repr_html_(),
-    )
-    widths = page.evaluate("""() => [...document.querySelectorAll(".course-check .value table")].map(
-        (table) => [...table.querySelectorAll("tr:first-child td")].map((one) => one.getBoundingClientRect().width))""")
-    assert len(widths) == 2
-    assert widths[0] == pytest.approx(widths[1], abs=1)
-    assert page.evaluate("document.documentElement.scrollWidth") == 1280
+    put = "(html) => { document.querySelector('[data-cell=check1] .cell_output').innerHTML = html; }"
+    measured = """() => [...document.querySelectorAll(".course-check .value table")].map(
+        (table) => [...table.querySelectorAll("tr:first-child td")].map((one) => one.getBoundingClientRect().width))"""
+    for columns in (2, 6, 8):
+        got = np.linspace(-1, 1, 2 * columns).reshape(2, columns) / 3
+        differing = Differing("", got, np.ones_like(got), np.ones_like(got, dtype=bool))
+        page.evaluate(put, Report("wrong", "one: wrong.", values=Values({}, differing))._repr_html_())
+        widths = page.evaluate(measured)
+        assert len(widths) == 2
+        assert widths[0] == pytest.approx(widths[1], abs=1)
+        assert page.evaluate("document.documentElement.scrollWidth") == 1280
 
 
 def test_another_tab_is_told_of_an_answer_and_keeps_its_own(runner: Any):

@@ -84,6 +84,7 @@ def test_nothing_is_cut_or_nameless_on_a_page_that_is_not_visited(site: Path, vi
 def test_no_page_scrolls_sideways(visited: Any):
     page = visited.page
     open_predictions(page)
+    page.eval_on_selector_all("details", "all => all.forEach((one) => { one.open = true; })")
     for width in WIDTHS:
         at(page, width)
         seen = page.evaluate("document.scrollingElement.scrollWidth")

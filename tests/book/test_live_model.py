@@ -20,7 +20,7 @@ from sample_texts import HOSTILE, HOSTILE_WORDS
 from bert_course.chapters.start import EXAMPLES, SENTENCES
 from bert_course.common.live_examples import MODELS, Example, best_possible
 from bert_course.stored import stored
-from browsers import skip
+from browsers import axe
 from minigrad import random
 from minigrad.bert import from_pretrained
 from minigrad.bert.checkpoint import save_pretrained
@@ -79,20 +79,23 @@ def drawn_stories(count: int) -> Iterator[str]:
 STORY_TEXTS = [*HARD, *(one.text for one in STORY_EXAMPLES), *drawn_stories(30), "mary _ [SEP] [SEP] _ [SEP]"]
 
 
-@pytest.fixture(scope="module")
-def loaded() -> tuple[Any, WordPieceTokenizer]:
-    """The stored model and its tokenizer."""
-    found = from_pretrained(stored("start"))
+def opened(folder: Path) -> tuple[Any, WordPieceTokenizer]:
+    """A model and its tokenizer."""
+    found = from_pretrained(folder)
     assert found.tokenizer is not None
     return found.model.eval(), found.tokenizer
+
+
+@pytest.fixture(scope="module")
+def loaded() -> tuple[Any, WordPieceTokenizer]:
+    """The stored model."""
+    return opened(stored("start"))
 
 
 @pytest.fixture(scope="module")
 def teller() -> tuple[Any, WordPieceTokenizer]:
-    """The stored model of stories and its tokenizer."""
-    found = from_pretrained(stored("stories"))
-    assert found.tokenizer is not None
-    return found.model.eval(), found.tokenizer
+    """The stored model of stories."""
+    return opened(stored("stories"))
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +234,7 @@ def half_model(folder: Path) -> tuple[Any, WordPieceTokenizer]:
     }
     save_file(weights, folder / "model.safetensors")
     (folder / "SHA256SUMS").unlink()
-    return from_pretrained(folder).model.eval(), tokenizer
+    return opened(folder)
 
 
 def test_a_page_can_hold_several_models(page, loaded, tmp_path):
@@ -322,19 +325,13 @@ def test_the_script_draws_what_was_stored_and_moves_nothing(browser, site):
     assert page.locator("button.piece").count() == 10, "nothing was drawn"
     assert drawn(page) == before
     assert page.evaluate(TOPS) == tops
-    page.close()
-
-
-def test_there_is_no_hole_below_the_pieces(browser, site):
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.goto((site / "page.html").as_uri())
-    page.wait_for_selector(".course-ask[aria-busy=false]")
+    page.set_viewport_size({"width": 1280, "height": 900})
     below = page.evaluate("""() => {
         const box = document.querySelector(".course-ask .pieces").getBoundingClientRect();
         return box.bottom - document.querySelector(".course-ask .piece").getBoundingClientRect().bottom;
     }""")
     page.close()
-    assert below < 12
+    assert below < 12, "there is a hole below the pieces"
 
 
 def test_typing_is_answered_once_it_pauses(page, loaded):
@@ -353,7 +350,7 @@ def test_typing_is_answered_once_it_pauses(page, loaded):
 
 
 def test_hiding_a_piece_sets_both_answers_side_by_side(page, loaded):
-    tops = page.evaluate(TOPS)
+    tops, heads = page.evaluate(TOPS), page.inner_html(".heads")
     plain, masked = FIRST, FIRST.replace("file", "[MASK]")
     page.get_by_role("button", name="hide file").click()
     assert page.evaluate(LIST, "before") == guesses(*loaded, plain)
@@ -362,20 +359,15 @@ def test_hiding_a_piece_sets_both_answers_side_by_side(page, loaded):
     assert page.inner_text(".after li:first-child .was") == "0.40 →"
     assert page.inner_text(".truth .word").startswith("file")
     assert page.inner_text(".itself .quiet").endswith("guess 2 of 4,096")
+    assert page.inner_html(".heads") != heads
+    assert page.locator(".map .rows span").all_inner_texts().count("[MASK]") == 2
+    assert page.inner_text(".says").startswith("[MASK] looks most at")
     assert page.evaluate(TOPS) == tops, "something moved"
     heard = page.inner_text(".heard")
     assert heard == "Best guess for gap 1: exception 0.64. “file” itself: 0.06, guess 2 of 4,096."
     page.get_by_role("button", name="show file again").click()
     assert page.locator(".after li").count() == page.locator(".itself li").count() == 0
     assert page.evaluate(TOPS) == tops
-
-
-def test_the_hidden_piece_is_hidden_from_the_heads(page):
-    before = page.inner_html(".heads")
-    page.get_by_role("button", name="hide file").click()
-    assert page.inner_html(".heads") != before
-    assert page.locator(".map .rows span").all_inner_texts().count("[MASK]") == 2
-    assert page.inner_text(".says").startswith("[MASK] looks most at")
 
 
 def test_each_gap_has_its_guesses(page, loaded):
@@ -699,16 +691,12 @@ def test_unknown_words_are_named_and_the_known_ones_listed(stories, teller):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(stories, scheme):
-    try:
-        from axe_playwright_python.sync_playwright import Axe
-    except ImportError:
-        skip("axe-playwright-python is not installed")
     write(stories, "mary has a pizza . [SEP] _ eats it .")
     stories.evaluate("() => { document.querySelector('.words').open = true; }")
     stories.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
-    found = Axe().run(stories, context=".course-ask", options={"resultTypes": ["violations"]}).response
+    found = axe(stories, context=".course-ask", options={"resultTypes": ["violations"]})
     stories.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")
-    assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
 
 
 def test_each_model_keeps_its_text(stories, loaded):

@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 from building import ROOT, pages
 
-from bert_course import check
-
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 notebooks = pytest.importorskip("book.make.notebooks", reason="nbclient is not installed (as nbformat)")
-from book.make import budget, reading_time, site  # noqa: E402
+from book.make import reading_time, site  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays
 
@@ -26,6 +24,7 @@ FOLDERS = ("book", "solutions", "exercises")
 PATHS = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.ipynb"))]
 CHAPTERS = [ROOT / f"{page}.ipynb" for page in pages() if (ROOT / f"{page}.ipynb").exists()]
 HIDDEN = reading_time.HIDDEN
+IDEA = 25  # words at most
 MOST_ERRATA, ERRATA_PAGE = 4, "# A. "  # the page that runs all others
 
 
@@ -164,22 +163,6 @@ def numbers_come_from_cells(notebook: Any) -> Iterator[str]:
     for number in allowed:
         if number not in found:
             yield f"course.typed_numbers lists {number}, which the text does not have"
-
-
-def calls_checks_that_exist(notebook: Any) -> Iterator[str]:
-    """Each `check.NAME` in its code is there."""
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        for node in ast.walk(ast.parse(cell.source)):
-            called = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "check"
-            if called and not hasattr(check, node.attr):
-                yield f"there is no check.{node.attr}"
-
-
-def quotes_the_library_as_it_is(notebook: Any) -> Iterator[str]:
-    """Each listing of `show` is still the library's source."""
-    yield from notebooks.stale(notebook)
 
 
 LINKS = re.compile(r"\[[^\]]*\]\([^)]*\.ipynb\)")
@@ -381,14 +364,14 @@ def sentences_about_records_are_held(notebook: Any) -> Iterator[str]:
 
 def keeps_its_budget(notebook: Any) -> Iterator[str]:
     """Above the line a page is one lesson, and below it is how that was measured."""
-    yield from budget.over(notebook)
+    yield from reading_time.over_budget(notebook)
 
 
 def names_its_facts(notebook: Any) -> Iterator[str]:
     """Its metadata say how hard it is, what it needs and what it introduces; at most four errata are run on a page."""
     course = notebook.metadata.course
-    if not 0 < len(course.get("idea", "").split()) <= budget.IDEA:
-        yield f"its idea must be a sentence of at most {budget.IDEA} words, and is {course.get('idea')!r}"
+    if not 0 < len(course.get("idea", "").split()) <= IDEA:
+        yield f"its idea must be a sentence of at most {IDEA} words, and is {course.get('idea')!r}"
     if course.get("difficulty") not in (1, 2, 3):
         yield f"difficulty must be 1, 2 or 3, and is {course.get('difficulty')}"
     names = {path.stem for path in CHAPTERS}
@@ -492,8 +475,6 @@ EVERYWHERE: list[Rule] = [
     says_how_to_install,
     has_quiet_outputs,
     pictures_have_words,
-    calls_checks_that_exist,
-    quotes_the_library_as_it_is,
     names_chapters_by_links,
 ]
 IN_CHAPTERS: list[Rule] = [
@@ -529,8 +510,8 @@ RULES = EVERYWHERE + IN_CHAPTERS + IN_EXERCISES
     ],
 )
 def test_notebook(path: Path, rule: Rule):
-    notebook, solution = read(path), ROOT / "solutions" / path.name
-    if path.parent.name == "exercises" and notebooks.holds_answers(notebook, read(solution)):
+    notebook = read(path)
+    if path.parent.name == "exercises" and notebooks.holds_answers(notebook):
         pytest.skip(f"{path.name} holds answers: a learner's, not the course's")
     complaints = list(rule(notebook))
     assert not complaints, "\n".join(complaints)
@@ -547,10 +528,6 @@ def test_needs_are_those_of_todays_sources(path: Path):
     site.page_cells(notebook, name)
     words = f"needs were recorded of other sources than those of today: {site.to_note(name)}"
     assert notebook.metadata.get("needs_of") == site.stamp(notebook), words
-
-
-def test_each_chapter_is_in_the_table_of_contents():
-    assert {f"book/{path.stem}" for path in (ROOT / "book").glob("*.ipynb")} <= set(pages())
 
 
 # --- The ledger of terms, over all pages --------------------------------------------------------------------
@@ -628,9 +605,9 @@ def printed(text: str) -> Callable[[Any], None]:
     return with_output(output_type="stream", name="stdout", text=text)
 
 
-def displayed(kind: str, value: str, **metadata: Any) -> Callable[[Any], None]:
+def displayed(kind: str, value: str) -> Callable[[Any], None]:
     """Let the code cell display this."""
-    return with_output(output_type="display_data", data={kind: value, "text/plain": "x"}, metadata=metadata)
+    return with_output(output_type="display_data", data={kind: value, "text/plain": "x"})
 
 
 def written(text: str) -> Callable[[Any], None]:
@@ -674,7 +651,6 @@ def asked(**answers: Any) -> Callable[[Any], None]:
 BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (is_valid, lambda n: n.cells[0].update(colour="red")),
     (was_run_in_order, lambda n: n.cells[1].update(execution_count=2)),
-    (was_run_in_order, lambda n: n.cells[1].update(execution_count=None)),
     (has_a_plain_kernel, lambda n: n.metadata.update(kernelspec={"name": "my-env", "display_name": "mine"})),
     (says_how_to_install, lambda n: n.cells[0].update(source="# Title")),
     (names_chapters_by_links, written("See chapter 8.")),
@@ -689,15 +665,7 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (pictures_have_words, displayed("image/png", "aGk=")),
     (pictures_have_words, displayed("text/html", '<img src="data:image/png;base64,aGk=">')),
     (pictures_have_words, displayed("text/html", '<img alt="" src="data:image/png;base64,aGk=">')),
-    (calls_checks_that_exist, source("check.sofmtax(softmax)")),
-    (
-        quotes_the_library_as_it_is,
-        displayed(
-            "text/markdown", "x", **{"text/markdown": {"source": {"module": "minigrad.ops", "name": "gone"}}}
-        ),
-    ),
     (numbers_come_from_cells, written("It has 768 entries.")),
-    (numbers_come_from_cells, written("It has 109,482,240 parameters.")),
     (numbers_come_from_cells, written("The loss is 4.81.")),
     (numbers_come_from_cells, written("BERT has 110M parameters.")),
     (numbers_come_from_cells, lambda n: n.metadata.course.update(typed_numbers={"999": "not there"})),
@@ -721,7 +689,6 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     ),
     (predictions_have_an_answer, predicted),
     (predictions_have_answers_to_choose_from, asked()),
-    (predictions_have_answers_to_choose_from, asked(choices=["one"], right=0)),
     (predictions_have_answers_to_choose_from, asked(choices=["one", "one"], right=0)),
     (predictions_have_answers_to_choose_from, asked(choices=["one", "two"], right=2)),
     (waits_end_where_a_prediction_waits, lambda n: n.cells[0].metadata.update(tags=["open"])),
@@ -798,5 +765,5 @@ def test_the_ledger_finds_a_second_definition_and_an_early_use():
 def test_letters_of_a_formula():
     assert letters_of(
         r"Q K^\top / \sqrt{d_k}, A = \mathrm{softmax}(S), W_Q \in \mathbb{R}^{L \times d_{model}}"
-    ) == {*"QKdASWL"} | ({"R"} & set())
+    ) == {*"QKdASWL"}
     assert letters_of(r"\theta - \eta \lambda") == {"theta", "eta", "lambda"}

@@ -46,13 +46,10 @@ def printed(text: str, name: str = "stdout") -> dict[str, Any]:
     return {"output_type": "stream", "name": name, "text": text}
 
 
-def test_the_last_expression_is_shown(page):
+@pytest.mark.parametrize("source", ["a = 1", "None", "1;", "", "# nothing", "for i in range(3):\n    i"])
+def test_the_last_expression_is_shown_and_nothing_else(page, source):
     assert page.run("a = 1\na + 1") == [result("2")]
     assert page.well
-
-
-@pytest.mark.parametrize("source", ["a = 1", "None", "1;", "", "# nothing", "for i in range(3):\n    i"])
-def test_nothing_else_is(page, source):
     assert page.run(source) == []
 
 
@@ -98,7 +95,9 @@ def test_display_shows_at_once_and_after_what_was_printed(page):
 
 def test_an_error_is_told_with_the_lines_of_cells(page):
     page.run("def f(x):\n    return int(x)")
-    (output,) = page.run("import functools\n\nlist(map(functools.partial(f), 'a'))")
+    cell = "import functools; print('half', end='')\n\nlist(map(functools.partial(f), 'a'))"
+    before, output = page.run(cell)
+    assert before == printed("half")
     assert output == {
         "output_type": "error",
         "ename": "ValueError",
@@ -117,17 +116,6 @@ def test_an_error_is_told_with_the_lines_of_cells(page):
 def test_a_mistake_in_the_syntax_shows_its_place(page):
     (output,) = page.run("a = 1\nb = = 2")
     assert output["traceback"] == ["line 2", "    b = = 2", "        ^", "SyntaxError: invalid syntax"]
-
-
-@pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt()"])
-def test_no_error_ends_the_kernel(page, error):
-    page.run(f"raise {error}")
-    assert not page.well
-    assert page.run("1") == [result("1")]
-
-
-def test_what_was_printed_before_an_error_is_not_lost(page):
-    assert page.run("print('half', end='')\n1 / 0")[0] == printed("half")
 
 
 def test_draws_start_from_the_state_that_is_asked_for(page):

@@ -1,10 +1,10 @@
-"""Each chapter, solution and exercise as a reader who downloads it: alone in an empty folder, beside an installed
+"""Each chapter and solution as a reader who downloads it: alone in an empty folder, beside an installed
 minigrad, its outputs as stored and its shape comments true.
 
 The notebooks run in forks of one process (rerun.py), in the kernel of the site's pages; `make nbval` runs them in
-Jupyter's own. Cells that compute for long (tags `long-training` and `long`, and `course.page_seconds`), and cells that
-need them, are left to the slow tests, which run those notebooks whole; so are exercises, which are their solutions
-without the answers.
+Jupyter's own, and exercises, which are their solutions without the answers. Cells that compute for long (tags
+`long-training` and `long`, and `course.page_seconds`), and cells that need them, are left to the slow tests, which run
+those notebooks whole.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ from book.make.site import PUBLISHED, tagged  # noqa: E402
 
 pytestmark = pytest.mark.numpy_only("a notebook chooses its backend itself")
 
-PATHS = [
-    path for folder in ("book", "solutions", "exercises") for path in sorted((ROOT / folder).glob("*.ipynb"))
-]
+PATHS = [path for folder in ("book", "solutions") for path in sorted((ROOT / folder).glob("*.ipynb"))]
 LONG = {"long-training", "long"}
 BESIDE = {"encoder"}  # puts together what a learner has written in the notebooks beside it
 
@@ -97,26 +95,16 @@ def left_out(path: Path, quick: bool) -> list[str]:
     return tagged(nbformat.read(path, as_version=4), missing | (LONG if quick else set()), seconds=quick)
 
 
-def is_exercise(path: Path) -> bool:
-    return path.parent.name == "exercises"
-
-
 def of_folder(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if not is_exercise(path)], ids=of_folder)
+@pytest.mark.parametrize("path", PATHS, ids=of_folder)
 def test_a_notebook_does_what_it_did(path: Path, rerun: Callable[..., list[str]], tmp_path: Path):
     taken = path.parent.glob("*.ipynb") if path.stem in BESIDE else [path]
     names = {Path(shutil.copy(one, tmp_path)).name for one in taken}
     assert rerun(tmp_path / path.name, tmp_path, left_out(path, quick=True)) == []
     assert set(os.listdir(tmp_path)) == names, "it left files behind"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", [path for path in PATHS if is_exercise(path)], ids=of_folder)
-def test_exercises_do_what_they_did(path: Path, rerun: Callable[..., list[str]], tmp_path: Path):
-    test_a_notebook_does_what_it_did(path, rerun, tmp_path)
 
 
 @pytest.mark.slow

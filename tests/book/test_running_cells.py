@@ -6,10 +6,12 @@ Python is a stand-in here (fake_worker.js): what is tested is the page.
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
-import running_site
+from building import build
 from running_site import CELLS, SENTENCE
 
 from browsers import wait_for
@@ -214,11 +216,7 @@ def test_the_cells_that_a_cell_needs_run_first_and_once(runner: Any):
     page.evaluate("heard = []")
     run(page, "uses")
     assert not any("first a cell" in words for words in page.evaluate("heard"))
-
-
-def test_a_hidden_cell_runs_for_the_one_that_needs_it(runner: Any):
-    page = runner(PAGE)
-    run(page, "relies")
+    run(page, "relies")  # on a hidden cell
     assert output(page, "relies") == "kept is 5"
 
 
@@ -268,6 +266,9 @@ def test_a_missing_name_offers_the_cells_above(runner: Any):
     button(page, "plain", "Run all above first").click()
     said(page, "plain", "ran here in")
     assert output(page, "plain") == "a is 1"
+    type_into(page, "plain", "use(oops)").press("Shift+Enter")  # which none of them has
+    said(page, "plain", "failed here")
+    assert not button(page, "plain", "Run all above first").is_visible()
 
 
 def test_a_prediction_stays_hidden_until_its_own_cell_runs(runner: Any):
@@ -282,7 +283,7 @@ def test_a_prediction_stays_hidden_until_its_own_cell_runs(runner: Any):
     assert output(page, "guess") == "fresh answer"
 
 
-def test_scripts_listings_and_formulas_are_as_in_the_page(runner: Any):
+def test_scripts_listings_formulas_and_folded_code_are_as_in_the_page(runner: Any):
     page = runner(PAGE)
     run(page, "alive")
     assert output(page, "alive") == "alive"
@@ -296,10 +297,6 @@ def test_scripts_listings_and_formulas_are_as_in_the_page(runner: Any):
     assert code.locator(".k").all_inner_texts() == ["def", "return"]
     button(page, "listing", "Stored output").click()
     assert not cell(page, "listing").locator(".course-listing").count()
-
-
-def test_a_folded_cell_runs_when_it_is_open(runner: Any):
-    page = runner(PAGE)
     cell(page, "folded").locator("summary").click()
     run(page, "folded")
     assert output(page, "folded") == "unfolded"
@@ -315,9 +312,20 @@ def test_stop_ends_an_endless_loop_and_the_next_run_starts_afresh(runner: Any):
     button(page, "plain", "Stop").click()
     said(page, "plain", "stopped; Python starts afresh with the next run")
     said(page, "guess", "not run")
+    said(page, "first", "ran here, before Python started afresh")
     assert not button(page, "plain", "Stop").is_visible()
     run(page, "uses")  # a new Python needs the first cell again
     assert output(page, "uses") == "a is 1"
+
+
+def test_a_loop_in_a_needed_cell_is_told_with_its_time_and_named_when_it_is_stopped(runner: Any):
+    page = runner(PAGE)
+    type_into(page, "first", "while True:\n    pass")
+    button(page, "uses", "Run").click()
+    said(page, "uses", "first a cell above, running for 1\u00a0s")
+    button(page, "uses", "Stop").click()
+    said(page, "uses", "stopped; Python starts afresh with the next run")
+    said(page, "first", "stopped here")
 
 
 def test_stopping_while_python_loads(runner: Any):
@@ -412,23 +420,20 @@ def test_what_was_typed_survives_a_reload_and_can_be_reset(runner: Any):
     said(page, "plain", "edited, kept in this browser")
     assert list(kept(page)) == ["plain"]
     assert page.locator(".course-python summary").inner_text().startswith("Python (1)")
+    type_into(page, "first", "a = 2")
+    assert sorted(kept(page)) == ["first", "plain"]
     again = runner(PAGE)
-    assert code(again, "plain") == 'print("mine")'
+    assert [code(again, name) for name in ("first", "plain")] == ["a = 2", 'print("mine")']
+    assert "course-old" in cell(again, "plain").get_attribute("class")
+    button(again, "first", "Reset").click()
     run(again, "plain")
     assert output(again, "plain") == "mine"
     button(again, "plain", "Reset").click()
     assert code(again, "plain") == CELLS["plain"]["source"]
     assert output(again, "plain") == "stored"
+    assert "course-old" not in cell(again, "plain").get_attribute("class")
     assert kept(again) == {}
     assert not button(again, "plain", "Reset").is_visible()
-
-
-def test_what_is_typed_into_one_cell_leaves_that_of_another(runner: Any):
-    page = runner(PAGE)
-    type_into(page, "plain", 'print("mine")')
-    assert list(kept(page)) == ["plain"]
-    type_into(page, "first", "a = 2")
-    assert sorted(kept(page)) == ["first", "plain"]
 
 
 def test_a_text_that_the_author_changed_since_is_said(runner: Any):
@@ -568,7 +573,7 @@ def test_nothing_of_it_is_on_paper(runner: Any):
     type_into(page, "plain", 'print("mine")').press("Shift+Enter")
     said(page, "plain", "ran here in")
     page.emulate_media(media="print")
-    for part in (".course-run", ".course-python", ".course-editor textarea"):
+    for part in (".course-run", ".course-python", ".course-editor textarea", ".course-embed"):
         assert not page.locator(part).first.is_visible(), part
     assert code(page, "plain") == 'print("mine")'
 
@@ -590,27 +595,16 @@ def test_from_a_file_it_says_how_to_serve_the_site(running_site: Any, browser: A
     context.close()
 
 
-def test_without_the_switch_the_site_has_nothing_of_it(small_site: Any):
-    assert not (small_site / "_static" / "python").exists()
-    page = (small_site / "book" / "arrays.html").read_text(encoding="utf-8")
-    assert "data-cell" not in page
-    assert "static/python/" not in page
-    assert not (small_site / "exercises").exists()
-
-
-def test_a_build_without_the_switch_takes_out_what_one_with_it_left(tmp_path: Any):
-    from building import build
-
-    folder = tmp_path / "book"
-    folder.mkdir()
-    site = running_site.write(folder)
+def test_a_build_without_the_switch_takes_out_what_one_with_it_left(running_site: Path, tmp_path: Path):
+    folder = Path(shutil.copytree(running_site.parents[1], tmp_path / "book"))
+    site = folder / "_build" / "html"
     assert (site / "exercises" / "arrays.html").exists()
     build(folder, folder)
     assert not (site / "exercises").exists()
     assert not (site / "_static" / "python").exists()
     text = (site / "book" / "arrays.html").read_text(encoding="utf-8")
-    assert "data-cell" not in text
-    assert "course-cell-id" not in text
+    for part in ("data-cell", "course-cell-id", "static/python/"):
+        assert part not in text
     assert "exercises/arrays.html" not in text
 
 
@@ -803,42 +797,6 @@ def test_code_that_is_wider_than_its_box_scrolls_with_the_caret(runner: Any):
         numbers = cell(page, "plain").locator(".course-line-numbers")
         left = cell(page, "plain").locator(".cell_input").bounding_box()["x"]
         assert numbers.bounding_box()["x"] == pytest.approx(left, abs=8)
-
-
-def test_a_name_that_no_cell_above_has_offers_none_of_them(runner: Any):
-    page = runner(PAGE)
-    type_into(page, "plain", "use(oops)").press("Shift+Enter")
-    said(page, "plain", "failed here")
-    assert not button(page, "plain", "Run all above first").is_visible()
-
-
-def test_a_loop_in_a_needed_cell_is_told_with_its_time_and_named_when_it_is_stopped(runner: Any):
-    page = runner(PAGE)
-    type_into(page, "first", "while True:\n    pass")
-    button(page, "uses", "Run").click()
-    said(page, "uses", "first a cell above, running for 1\u00a0s")
-    button(page, "uses", "Stop").click()
-    said(page, "uses", "stopped; Python starts afresh with the next run")
-    said(page, "first", "stopped here")
-
-
-def test_what_ran_in_a_python_that_is_gone_says_so(runner: Any):
-    page = runner(PAGE)
-    run(page, "first")
-    type_into(page, "plain", "while True:\n    pass").press("Shift+Enter")
-    said(page, "plain", "running")
-    button(page, "plain", "Stop").click()
-    said(page, "first", "ran here, before Python started afresh")
-
-
-def test_edited_code_stands_above_a_dimmed_output_after_a_reload(runner: Any):
-    page = runner(PAGE)
-    type_into(page, "plain", 'print("mine")')
-    page.evaluate("course.typed.write()")
-    page = runner(PAGE)
-    assert "course-old" in cell(page, "plain").get_attribute("class")
-    button(page, "plain", "Reset").click()
-    assert "course-old" not in cell(page, "plain").get_attribute("class")
 
 
 def test_a_verdict_is_dimmed_when_its_answer_has_changed(runner: Any):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html.parser
 import re
 from pathlib import Path
 from typing import Any
 
+import bs4
 import pytest
 from building import build, small_book
 
@@ -33,35 +33,6 @@ masked language modelling, previews, in view. A pre-LN layer, and a score of 3.
 
 The formula $x$, and ($y$). Again $z$ here. Equal pieces: a cache, `a`, $a$, `b`, $b$, the end.
 """
-
-
-class Links(html.parser.HTMLParser):
-    """Collects each link inside <article> that the extension made: (class, address, words)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inside, self.open = 0, False
-        self.found: list[tuple[str, str, str]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note links."""
-        values = {name: value or "" for name, value in attrs}
-        self.inside += tag == "article"
-        kind = next((c for c in values.get("class", "").split() if c.startswith("course-")), "")
-        if tag == "a" and self.inside and kind:
-            self.open = True
-            self.found.append((kind, values["href"], ""))
-
-    def handle_data(self, data: str) -> None:
-        """Collect a link's words."""
-        if self.open:
-            kind, address, words = self.found[-1]
-            self.found[-1] = (kind, address, words + data)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Leave a link, or the article."""
-        self.inside -= tag == "article"
-        self.open = self.open and tag != "a"
 
 
 def chapter(text: str, **course: list[str]) -> dict[str, Any]:
@@ -112,9 +83,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def links(page: Path, kind: str) -> list[tuple[str, str]]:
     """The links of one kind in a page: address, words."""
-    parser = Links()
-    parser.feed(page.read_text(encoding="utf-8"))
-    return [(address, " ".join(words.split())) for one, address, words in parser.found if one == kind]
+    found = bs4.BeautifulSoup(page.read_text(encoding="utf-8"), "lxml").select(f"article a.{kind}")
+    return [(str(one["href"]), " ".join(one.get_text().split())) for one in found]
 
 
 def test_chapters_and_errata(folder: Path):
@@ -145,7 +115,7 @@ def test_citations(folder: Path):
         ("references.html#polyak1964", "Polyak 1964"),
     ]
     references = (folder / "references.html").read_text(encoding="utf-8")
-    for _, address in [("", "vaswani2017"), ("", "kingma2015")]:
+    for address in ("vaswani2017", "kingma2015"):
         assert f'id="{address}"' in references
 
 
@@ -210,13 +180,13 @@ WRONG = {
 
 
 def test_what_leads_nowhere_fails_the_build(tmp_path: Path):
-    _, said, status = made(
-        tmp_path, {**PAGES, "one_head": "# 7. One\n\n" + "\n\n".join(f"({one})." for one in WRONG)}
-    )
+    text = "\n\n".join(["# 7. One", *(f"({one})." for one in WRONG), "See {doc}`nowhere`."])
+    _, said, status = made(tmp_path, {**PAGES, "one_head": text})
     assert status != 0
+    assert "unknown document: 'nowhere'" in said
     for text, complaint in WRONG.items():
         assert f"{text!r}: {complaint}" in said, said
-    assert said.count("WARNING") == len(WRONG) + 1  # of "chapters 2 and 57" each
+    assert said.count("WARNING") == len(WRONG) + 2  # of "chapters 2 and 57" each, and of the dead reference
 
 
 def test_a_link_carries_what_it_says(folder: Path):

@@ -21,14 +21,10 @@ pytestmark = pytest.mark.no_arrays
 ADDRESS = "https://github.com/Someone/course"
 
 
-def page(folder: Path, address: str, file: str = "book/one_head.html") -> str:
+def page(folder: Path, address: str) -> str:
     """A page of the small book with chapter 7, its exercises and chapter 8 planned, built with this address."""
-    chapter = nbformat.v4.new_notebook(
-        metadata={
-            "course": {"difficulty": 2, "needs": ["reverse_mode", "arrays"]},
-            "kernelspec": notebooks.KERNEL,
-        }
-    )
+    about = {"difficulty": 2, "needs": ["reverse_mode", "arrays"]}
+    chapter = nbformat.v4.new_notebook(metadata={"course": about, "kernelspec": notebooks.KERNEL})
     output = nbformat.v4.new_output("display_data", data={"text/markdown": LISTING, "text/plain": "x"})
     chapter.cells = [
         nbformat.v4.new_markdown_cell(
@@ -37,15 +33,7 @@ def page(folder: Path, address: str, file: str = "book/one_head.html") -> str:
         nbformat.v4.new_code_cell("show(f)", execution_count=1, outputs=[output]),
         nbformat.v4.new_markdown_cell("**Predict** it."),
     ]
-    names = (
-        "index",
-        "arrays",
-        "reverse_mode",
-        "one_head",
-        "many_heads",
-        "glossary",
-        "references",
-    )
+    names = ("index", "arrays", "reverse_mode", "one_head", "many_heads", "glossary", "references")
     texts = {"index": "# Start\n\nText.\n", "one_head": chapter}
     small_book(folder, {name: texts.get(name, "") for name in names}, address)
     (folder / "book" / "references.md").write_text(
@@ -62,7 +50,7 @@ def page(folder: Path, address: str, file: str = "book/one_head.html") -> str:
     )
     done = build(folder, folder)
     assert done.returncode == 0, done.stderr
-    return (folder / "_build" / "html" / file).read_text(encoding="utf-8")
+    return (folder / "_build" / "html" / "book" / "one_head.html").read_text(encoding="utf-8")
 
 
 LISTING = "*From `minigrad/ops/fused.py`:*\n\n```python\ndef f(x):\n    y = x\n...\n```"

@@ -71,7 +71,6 @@ def needed(*sources):
         (["x = 1", "[x for x in range(3)]"], ""),
         (["x = 1", "[y for y in range(x)]"], "a"),
         (["x = 1", "if False:\n    x = 2", "x"], "a"),
-        (["x = 1", "print(1)", "2"], ""),
         # functions and classes
         (["x = 1", "def f(): return x", "f()"], "ab"),
         (["x = 1", "def f(): return x", "x = 2", "f()"], "bc"),
@@ -119,17 +118,14 @@ def needed(*sources):
         (["from collections import deque\nx = deque([len])", "x.append(print)", "len(x)"], "ab"),
         (["from collections import Counter\nx = Counter('a')", "x.update('b')", "len(x)"], "ab"),
         (["from collections import Counter as C\nx, y = C([len]), C([len])", "x[print] += 1", "y.total()"], "a"),
-        (["class Rows(list): pass\nr = Rows()", "r.append(len)", "len(r)"], "ab"),
         (["x = []", "y = {'f': x.append, 1: len}", "y['f'](len)", "len(x)"], "abc"),
         # generators and iterators
         (["import numpy as np\nr = np.random.default_rng(0)", "r.normal()", "r.normal()"], "ab"),
         (["import numpy as np\nr = np.random.default_rng(0)", "d = [r, len]", "d[0].normal()", "r.normal()"], "abc"),
         (["import random\nr = random.Random(0)", "r.random()", "r.random()"], "ab"),
-        (["i = iter([1, 2])", "next(i)", "next(i)"], "ab"),
         (["i = zip([1, 2], [len, print])", "next(i)[0]", "next(i)[0]"], "ab"),
         (["i = (n for n in [1, 2])", "next(i)", "next(i)"], "ab"),
         (["i = (n for n in [1])", "list(i)", "list(i)"], "ab"),
-        (["def f():\n    yield 1\n    yield 2", "i = f()", "next(i)", "next(i)"], "abc"),
         (["def f():\n    for n in range(9): yield n", "i = f()", "next(i)", "next(i)", "next(i)"], "abcd"),
         (["from minigrad import random", "random.generator().normal()", "random.generator().normal()"], "a"),
         # what a container keeps
@@ -154,7 +150,6 @@ def needed(*sources):
         ([TENSORS, "(x * x).sum().backward()", "(x * x).sum().backward()\nx.grad"], "ab"),
         ([TENSORS, "(x * x).sum().backward(); z = 1", "x.grad = None", "z, x.grad"], "abc"),
         ([TENSORS, "(x * x).sum().backward()", "w = x", "w.grad"], "abc"),
-        ([TENSORS, "(x * x).sum().backward()", "x = x", "x.grad"], "abc"),
         ([TENSORS, "(x * x).sum().backward()", "w = []", "w.append(x)", "w[0].grad"], "abcd"),
         ([TENSORS, "(x * x).sum().backward()", "x = Tensor([1.0])", "x.grad"], "ac"),
         ([TENSORS, "w = x", "(x * x).sum().backward()", "w.grad"], "abc"),

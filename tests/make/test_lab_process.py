@@ -138,7 +138,7 @@ def test_two_at_the_first_time_at_once(root):
     assert len(list((root / "my-exercises" / "book").iterdir())) == 21
 
 
-@pytest.mark.parametrize("missing", ["nbformat", "nbclient", "jupyter_core"])
+@pytest.mark.parametrize("missing", ["nbformat", "nbclient"])
 def test_without_jupyter_it_says_what_to_install(missing, root):
     script = (
         f"import sys, runpy; sys.modules[{missing!r}] = None; sys.argv = ['lab', '--copy-only']\n"

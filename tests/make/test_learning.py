@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from book.make.learning import POINTS, SETTINGS, learning, longest_run
+from book.make.learning import learning, longest_run
 from minigrad.bert.config import BertConfig
 from minigrad.bert.settings import PretrainingArguments
 from minigrad.text.corpus import Corpus
@@ -52,12 +52,6 @@ def test_a_record_has_its_points_and_goes_on(tmp_path):
     second = record_of(tmp_path, (0, 2, 3))
     assert [point["step"] for point in second["points"]] == [0, 2, 3]
     assert second["points"][:2] == first["points"]
-
-
-@pytest.mark.no_arrays
-def test_the_first_point_is_the_untrained_model_and_the_last_the_end():
-    assert POINTS[0] == 0
-    assert POINTS[-1] == SETTINGS.steps
 
 
 @pytest.mark.no_arrays

@@ -1,4 +1,4 @@
-"""The tools for notebooks: running them, exercises from solutions, what is stale."""
+"""The tools for notebooks: running them, exercises from solutions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import nbformat
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from bert_course.common.show import show
 from book.make import notebooks
 from book.make.site import stamp
 
@@ -92,8 +91,8 @@ def ran(tmp_path_factory):
     return made, folder
 
 
-def test_a_run_stores_what_cells_put_out_and_nothing_that_differs_between_machines(ran):
-    made, _ = ran
+def test_a_run_in_its_folder_stores_what_cells_put_out_and_nothing_that_differs_between_machines(ran):
+    made, folder = ran
     assert [cell.execution_count for cell in made.cells if cell.cell_type == "code"] == list(range(1, 8))
     assert [one.text for one in made.cells[1].outputs] == ["".join(f"{i}\n" for i in range(50))]
     assert [one.name for one in made.cells[3].outputs] == ["stdout", "stderr", "stdout"]
@@ -103,10 +102,6 @@ def test_a_run_stores_what_cells_put_out_and_nothing_that_differs_between_machin
         "language_info": {"name": "python"},
     }
     assert all("execution" not in cell.metadata for cell in made.cells)
-
-
-def test_a_run_is_in_the_notebooks_folder_and_keeps_no_progress(ran):
-    made, folder = ran
     assert made.cells[2].outputs[0].text == f"{os.path.realpath(folder)} off\n"
     assert list(folder.iterdir()) == []
 
@@ -274,37 +269,6 @@ def test_an_answer_needs_what_its_learner_may_read():
     assert exercise.metadata["needs_of"] == stamp(exercise)
 
 
-# --- Stale and missing -----------------------------------------------------------------------------------
-
-
-def quoting(module, name, text):
-    """A notebook in which `show` once quoted `text` as the source of `module.name`."""
-    output = new_output(
-        "execute_result",
-        data={"text/plain": text, "text/markdown": text},
-        metadata={"text/markdown": {"source": {"module": module, "name": name}}},
-    )
-    return notebook(new_markdown_cell("text"), code("show(…)", outputs=[output]))
-
-
-def quoting_now(thing):
-    return quoting(show(thing).module, show(thing).name, repr(show(thing)))
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "found"),
-    [
-        ("book.make.notebooks", "stale", "book.make.notebooks.stale"),
-        ("book.make.notebooks", "", "book.make.notebooks"),
-        ("minigrad.tensor", "Tensor.gone", "minigrad.tensor.Tensor.gone (is no more)"),
-        ("minigrad.gone", "anything", "minigrad.gone.anything (is no more)"),
-        ("builtins", "len", "builtins.len (is no more)"),
-    ],
-)
-def test_changed_and_removed_quotations_are_found(module, name, found):
-    assert list(notebooks.stale(quoting(module, name, "def other(): ..."))) == [found]
-
-
 # --- The command line ------------------------------------------------------------------------------------
 
 
@@ -420,36 +384,12 @@ def test_an_exercise_that_was_only_run_holds_no_answers(root, no_kernel):
     exercise.cells[0].metadata.update(tags=[])  # as JupyterLab leaves it when somebody looked at them
     exercise.cells[0].metadata["course"] = {"needs": "", "random": [0, 1]}  # as the tools leave it
     notebooks.write(path, exercise)
-    assert not notebooks.holds_answers(exercise, notebooks.read(root / "solutions" / "01.ipynb"))
+    assert not notebooks.holds_answers(exercise)
 
 
-def test_an_exercise_of_before_fingerprints_holds_answers_where_the_dots_are_gone(solved, root):
-    exercise, solution = notebooks.read(solved), notebooks.read(root / "solutions" / "01.ipynb")
-    del exercise.metadata["made_with"]
-    assert notebooks.holds_answers(exercise, solution)
-    exercise.cells[0].source = STRIPPED.replace("Twice", "2 times")
-    assert not notebooks.holds_answers(exercise, solution)
-
-
-def test_stale_says_where(root, capsys):
-    assert notebooks.main(["stale"]) == 0
-    notebooks.write(root / "book" / "01.ipynb", quoting_now(notebooks.stale))
-    assert notebooks.main(["stale"]) == 0
-    assert capsys.readouterr().out == "every quoted source is that of the library\n" * 2
-    notebooks.write(root / "book" / "02.ipynb", quoting("minigrad.tensor", "gone", "text"))
-    notebooks.write(root / "solutions" / "03.ipynb", quoting("book.make.notebooks", "stale", "text"))
-    assert notebooks.main(["stale"]) == 1
-    assert capsys.readouterr().out.splitlines() == [
-        "book/02.ipynb: minigrad.tensor.gone (is no more)",
-        "solutions/03.ipynb: book.make.notebooks.stale",
-    ]
-
-
-@pytest.mark.parametrize("arguments", [[], ["nothing"], ["run"]])
-def test_a_command_that_there_is_not(arguments, capsys):
-    with pytest.raises(SystemExit) as exit_:
-        notebooks.main(arguments)
-    assert exit_.value.code == 2
+def test_without_a_command_it_says_which_there_are(capsys):
+    with pytest.raises(SystemExit):
+        notebooks.main([])
     assert "usage:" in capsys.readouterr().err
 
 

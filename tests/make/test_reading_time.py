@@ -76,10 +76,11 @@ TABLE = (
 )
 
 
+BOXED = "<details>\n<summary>How</summary>\n\n{}\n\n</details>"
+
+
 def test_what_is_in_a_box_is_below_the_line():
-    page = of(
-        text("Above it.\n\n<details>\n<summary>How</summary>\n\nFour words below it.\n\n</details>\n\nAbove.")
-    )
+    page = of(text(f"Above it.\n\n{BOXED.format('Four words below it.')}\n\nAbove."))
     assert reading_time.words(page) == 3
     assert reading_time.words_below(page) == 5
 
@@ -89,12 +90,11 @@ def test_what_cells_put_out_is_read():
     printed = {"output_type": "stream", "name": "stdout", "text": "loss of 3.5 nats\n"}
     page = of(code("x", outputs=(html(TABLE), printed)), code("x", "remove-cell", outputs=(printed,)))
     assert reading_time.printed_words(page) == 3 + 2 + 2 + 1 + 1 + 3  # "to" in the range is a word, too
-    assert reading_time.ranges(page) == 1
 
 
 def test_tables_made_and_typed():
     typed = text("Before.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nAfter | it.")
-    below = text("<details>\n<summary>How</summary>\n\n| a |\n|---|\n| 1 |\n\n</details>")
+    below = text(BOXED.format("| a |\n|---|\n| 1 |"))
     assert reading_time.tables(of(code("x", outputs=(html(TABLE),)), typed, below)) == [2, 1]
     folded = html(f"<details><summary>All</summary>{TABLE}</details>")
     assert reading_time.tables(of(code("x", outputs=(folded,)))) == []
@@ -106,6 +106,22 @@ def test_setup_takes_no_time_and_folded_code_little():
     assert reading_time.minutes(of(prose, *[code("x", "setup")] * 20)) == 10
     assert reading_time.minutes(of(prose, *[code("x", "hide-input")] * 20)) == 20
     assert reading_time.cells(of(prose, code("x", "setup"), code("x", "remove-cell"), code("x"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("cells", "over"),
+    [
+        ([text("word " * 1800), *[text("")] * 43, text(BOXED.format("word " * 999))], ""),
+        ([text("word " * 1801)], "words: 1801; the budget is 1800"),
+        ([text("")] * 46, "cells: 46; the budget is 45"),
+        ([code("x")] * 32, "minutes: 50; the budget is 45"),
+        ([text(BOXED.format("word " * 1000))], "words below the line: 1001; the budget is 1000"),
+        ([text("| a |\n|---|\n| 1 |")] * 6, "tables: 6; the budget is 5"),
+        ([text("| a |\n|---|\n" + "| 1 |\n" * 7)], "rows of the longest table: 7; the budget is 6"),
+    ],
+)
+def test_what_is_over_the_budget_is_named(cells: list[dict[str, Any]], over: str):
+    assert list(reading_time.over_budget(of(*cells))) == [over] * bool(over)
 
 
 def test_exercises():

@@ -24,6 +24,16 @@ def site(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def served(site):
+    """Where it is served."""
+    serving, _ = serve.server(site, 0)
+    threading.Thread(target=serving.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{serving.server_port}"
+    serving.shutdown()
+    serving.server_close()
+
+
 def test_a_port_in_use_gives_way_to_the_next(site):
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
@@ -35,17 +45,11 @@ def test_a_port_in_use_gives_way_to_the_next(site):
     assert serving.server_port > port
 
 
-def test_it_serves_the_folder_with_the_types_that_browsers_ask_for(site):
-    serving, _ = serve.server(site, 0)
-    threading.Thread(target=serving.serve_forever, daemon=True).start()
-    try:
-        for name, kind in (("index.html", "text/html"), ("python.wasm", "application/wasm")):
-            with urllib.request.urlopen(f"http://127.0.0.1:{serving.server_port}/{name}") as answer:
-                assert answer.headers["Content-Type"] == kind
-                assert answer.headers["Cache-Control"] == "no-cache"
-    finally:
-        serving.shutdown()
-        serving.server_close()
+def test_it_serves_the_folder_with_the_types_that_browsers_ask_for(served):
+    for name, kind in (("index.html", "text/html"), ("python.wasm", "application/wasm")):
+        with urllib.request.urlopen(f"{served}/{name}") as answer:
+            assert answer.headers["Content-Type"] == kind
+            assert answer.headers["Cache-Control"] == "no-cache"
 
 
 def test_it_says_where_the_course_is_and_ends_with_ctrl_c(site, monkeypatch, capsys):
@@ -92,20 +96,13 @@ def test_no_port_that_can_be_used_is_said_in_one_line(site, monkeypatch, capsys,
     assert len(tried) == (6 if number == errno.EADDRINUSE else 1)
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-@pytest.mark.parametrize("path", ["/a%00b.html", "/" + "x" * 5000, "/%ff%fe", "/nothing"])
-def test_what_is_no_files_name_is_not_found_in_silence(site, capfd, method, path):
-    serving, _ = serve.server(site, 0)
-    threading.Thread(target=serving.serve_forever, daemon=True).start()
-    try:
-        asked = urllib.request.Request(f"http://127.0.0.1:{serving.server_port}{path}", method=method)
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(asked)
-        refused.value.close()
-    finally:
-        serving.shutdown()
-        serving.server_close()
-    assert refused.value.code == 404
+def test_what_is_no_files_name_is_not_found_in_silence(served, capfd):
+    for path in ("/a%00b.html", "/" + "x" * 5000, "/%ff%fe", "/nothing"):
+        for method in ("GET", "HEAD"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(urllib.request.Request(f"{served}{path}", method=method))
+            refused.value.close()
+            assert refused.value.code == 404, path
     assert capfd.readouterr() == ("", "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from book.make.shapes import ShapeKernel, count_shape_comments, shape_comment
+from book.make.shapes import ShapeKernel, _comments, shape_comment
 
 pytestmark = pytest.mark.no_arrays
 
@@ -64,7 +64,7 @@ def test_what_a_comment_says(text, shapes):
 )
 def test_true_comments_pass(line):
     assert complaints(START, line) == []
-    assert count_shape_comments([START, line]) == 1
+    assert len(_comments(line)) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The library's source on the page: `show(ops.softmax)` at the end of a cell.
 
-What a chapter quotes is then what runs: in Jupyter, in Colab and in the book, and a stored quotation that no
-longer equals the source is found (`stale` in book/make/notebooks.py).
+What a chapter quotes is then what runs: in Jupyter, in Colab and in the book. A stored quotation that no longer equals
+the source is an output that differs.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ import platform
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from datetime import date
@@ -32,17 +31,7 @@ from typing import Any
 import numpy as np
 from contestants import pytorch_step
 from machine import Others, numpy_kernels, peak, processor
-from roofs import (
-    PRODUCTS,
-    Contestants,
-    caches,
-    draws,
-    memory_rates,
-    operator_rates,
-    product_rates,
-    regimes,
-    spreads,
-)
+from roofs import Contestants, caches, draws, memory_rates, operator_rates, product_rates, regimes, spreads
 
 from bert_course.chapters import fast
 from bert_course.chapters.fast import (
@@ -190,27 +179,6 @@ def _threads_woken(step: Callable[[], None]) -> int:
     step()
     del workers.start
     return next(count)
-
-
-def wake_up() -> float:
-    """Microseconds to wake a thread that waits: half of the time from a call to its answer."""
-    there, back = threading.Event(), threading.Event()
-    times, rounds = [], 3000
-
-    def answer() -> None:
-        for _ in range(rounds):
-            there.wait()
-            there.clear()
-            back.set()
-
-    threading.Thread(target=answer, daemon=True).start()
-    for _ in range(rounds):
-        start = time.perf_counter()
-        there.set()
-        back.wait()
-        back.clear()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e6 / 2
 
 
 def _page_faults() -> float:
@@ -399,26 +367,6 @@ def block_sizes(rounds: int) -> dict[str, list[dict[str, Any]]]:
     return {str(count): [{"block": size, **times[f"{count} {size}"]} for size in sizes] for count in counts}
 
 
-# --- The BLAS's kernels ----------------------------------------------------------------------------------
-
-
-def kernels(rounds: int) -> dict[str, Any]:
-    """The BLAS's own choice, and AVX2's kernels on the same processor; each in processes of its own."""
-    found: dict[str, list[dict[str, Any]]] = {"chosen": [], "Haswell": []}
-    for _ in range(3):
-        found["chosen"].append(child("kernels", str(rounds)))
-        found["Haswell"].append(child("kernels", str(rounds), OPENBLAS_CORETYPE="Haswell"))
-    return {
-        name: {
-            "kernel": results[0]["kernel"],
-            "gflops": {
-                shape: _spread([one["gflops"][shape]["median"] for one in results]) for shape in PRODUCTS
-            },
-        }
-        for name, results in found.items()
-    }
-
-
 # --- All of it -------------------------------------------------------------------------------------------
 
 
@@ -445,7 +393,6 @@ def measure(minutes: float, count: int, rounds: int, pytorch: bool) -> dict[str,
     record["baseline_spread"] = spread_of(window)
     print(f"{'steps':20} measured in {time.perf_counter() - start:.0f} s", flush=True)
     parts: dict[str, Callable[[], Any]] = {
-        "wake_up": wake_up,
         # A stopwatch sees one thread, so this step is in one share.
         "operations": lambda: operations(5, (SHARES,)),
         "operations_naive": lambda: operations(3, IDEAS),
@@ -457,7 +404,6 @@ def measure(minutes: float, count: int, rounds: int, pytorch: bool) -> dict[str,
         "pairs": lambda: pairs(2 * rounds),
         "composed_and_fused": lambda: composed_and_fused(2 * rounds),
         "block_sizes": lambda: block_sizes(rounds),
-        "kernels": lambda: kernels(rounds),
     }
     cpu.keep_freed_memory()  # for all but the steps, whose processes decide themselves
     for name, part in parts.items():
@@ -478,9 +424,6 @@ def main() -> None:
         "--steps", type=int, default=ROUNDS, help="rounds of steps in the record (%(default)s)"
     )
     parser.add_argument("--rounds", type=int, default=15, help="rounds of everything else (%(default)s)")
-    parser.add_argument(
-        "--no-pytorch", action="store_true", help="leave PyTorch out, also where it is installed"
-    )
     parser.add_argument("--record", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -491,14 +434,13 @@ def main() -> None:
             done = step_child(tuple(arguments))
         elif kind == "torch":
             done = torch_child()
-        elif kind == "kernels":
-            done = {"kernel": numpy_kernels(), "gflops": product_rates(int(arguments[0]))}
         else:
             done = time_by_operation(tuple(arguments))
         print(json.dumps(done))
         return
-    pytorch = bool(importlib.util.find_spec("torch")) and not options.no_pytorch
-    record = measure(options.minutes, options.steps, options.rounds, pytorch)
+    record = measure(
+        options.minutes, options.steps, options.rounds, importlib.util.find_spec("torch") is not None
+    )
     if record["baseline_spread"] > QUIET:
         spread = record["baseline_spread"]
         print(

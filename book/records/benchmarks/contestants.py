@@ -7,8 +7,6 @@ that needs them, so that none is in the memory of another's process.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -145,13 +143,10 @@ def pytorch_step(
 # --- The floor -------------------------------------------------------------------------------------------
 
 
-def products_step(config: BertConfig, batch: Batch, device: str, shared: bool = False) -> Contestant:
+def products_step(config: BertConfig, batch: Batch, device: str) -> Contestant:
     """Only the matrix products of the step, forward and both backward ones, into kept arrays.
 
     Those of minigrad's plain path and of the competitors: all tokens in every layer.
-
-    shared: attention's many small products are computed by two threads, half of the batch each, with a
-    BLAS that keeps to the thread that called it.
     """
     kernels = backend.default()
     xp = kernels.xp
@@ -169,10 +164,7 @@ def products_step(config: BertConfig, batch: Batch, device: str, shared: bool = 
 
     layer = [pair(tokens, size, columns=size) for _ in range(4)]
     layer += [pair(tokens, size, columns=inner), pair(tokens, inner, columns=size)]
-    attention = [
-        pair(rows, heads, length, d_k, columns=length),
-        pair(rows, heads, length, length, columns=d_k),
-    ]
+    layer += [pair(rows, heads, length, d_k, columns=length), pair(rows, heads, length, length, columns=d_k)]
     head = [pair(rows, size, columns=size), pair(chosen, size, columns=size)]
     head += [pair(chosen, size, columns=config.vocab_size)]
 
@@ -189,31 +181,12 @@ def products_step(config: BertConfig, batch: Batch, device: str, shared: bool = 
             multiply(y, b.swapaxes(-1, -2), out=da)
             multiply(a.swapaxes(-1, -2), y, out=db)
 
-    half = rows // 2
-    first, second = ([tuple(x[s] for x in p) for p in attention] for s in (slice(half), slice(half, None)))
-    pool = ThreadPoolExecutor(1)
-    one_thread = _blas_on_one_thread() if shared else nullcontext
-
     def step() -> None:
         for _ in range(layers):
             products(layer)
-            if not shared:
-                products(attention)
-                continue
-            with one_thread():
-                other = pool.submit(products, second)
-                products(first)
-                other.result()
         products(head)
 
     return Contestant(step, kernels.synchronize)
-
-
-def _blas_on_one_thread() -> Callable[[], Any]:
-    """A context in which OpenBLAS computes each product in the thread that asked for it."""
-    from threadpoolctl import ThreadpoolController
-
-    return partial(ThreadpoolController().select(internal_api="openblas").limit, limits=1)
 
 
 # --- All of them -----------------------------------------------------------------------------------------
@@ -225,10 +198,7 @@ COMPETITORS: dict[str, Maker] = {
     "PyTorch": pytorch_step,
     "PyTorch, compiled": partial(pytorch_step, compiled=True),
 }
-FLOORS: dict[str, Maker] = {
-    "products": products_step,
-    "products, attention shared": partial(products_step, shared=True),
-}
+FLOORS: dict[str, Maker] = {"products": products_step}
 ROUNDED: dict[str, Maker] = {  # the products in 16 bits: compared with each other
     "minigrad, bfloat16": partial(minigrad_step, precision="bfloat16"),
     "minigrad, float16": partial(minigrad_step, precision="float16"),

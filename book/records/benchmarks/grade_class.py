@@ -25,6 +25,7 @@ sys.path[:0] = [
 ]
 
 from classes import Expected, class_of, grade  # noqa: E402
+from machine import cores, processor  # noqa: E402
 
 
 def differing(table: Path, expected: dict[tuple[str, str], Expected]) -> list[dict[str, Any]]:
@@ -38,22 +39,6 @@ def differing(table: Path, expected: dict[tuple[str, str], Expected]) -> list[di
             if wanted is None or not right or not all(piece in message for piece in wanted.pieces):
                 found.append({**row, "expected": str(wanted)})
     return found + [{"student": student, "exercise": name, "right": "no row"} for student, name in left]
-
-
-def machine() -> dict[str, Any]:
-    """What ran it."""
-    names = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
-    return {
-        "processor": names[0] if names else platform.processor(),
-        "cores": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "system": platform.system(),
-    }
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def main() -> int:
@@ -77,7 +62,10 @@ def main() -> int:
         faults = differing(table, expected) if table.exists() else [{"right": "no table"}]
     record = {
         "date": datetime.now(UTC).date().isoformat(),
-        **machine(),
+        "processor": processor(),
+        "cores": cores(),
+        "python": platform.python_version(),
+        "system": platform.system(),
         "chapter": options.chapter,
         "students": options.students,
         "exercises": len(expected),

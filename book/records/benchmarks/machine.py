@@ -135,17 +135,6 @@ def libraries(environment: dict[str, str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def import_ms(module: str, environment: dict[str, str], times: int = 5) -> float:
-    """The median of milliseconds that `import module` takes in a fresh process, Python's own start not counted."""
-    code = f"import time; t = time.perf_counter(); import {module}; print((time.perf_counter() - t) * 1000)"
-    command = [sys.executable, "-c", code]
-    runs = [
-        subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        for _ in range(times)
-    ]
-    return statistics.median(float(run.stdout) for run in runs)
-
-
 # --- One library, in this process ------------------------------------------------------------------------
 
 

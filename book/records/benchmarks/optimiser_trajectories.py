@@ -1,6 +1,6 @@
 """Where PyTorch's optimisers take a small net in 100 steps: the reference of chapter `optimisers`.
 
-    python book/records/benchmarks/optimiser_trajectories.py [--record FILE.json]
+    python book/records/benchmarks/optimiser_trajectories.py
 
 writes book/records/pytorch_trajectories.json. A net 2 -> 12 -> 3 with tanh, cross-entropy, float64. The chapter starts
 from the stored weights and draws the same batches from the stored seed. Needs PyTorch; takes seconds.
@@ -8,7 +8,6 @@ from the stored weights and draws the same batches from the stored seed. Needs P
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -53,10 +52,7 @@ def trajectory(case: dict[str, Any]) -> tuple[dict[str, np.ndarray], list[float]
     settings, recipe = case["settings"], case.get("recipe")
     groups: Any = list(p.values())
     if recipe:
-        groups = [
-            {"params": [p["W1"], p["W2"]]},
-            {"params": [p["b1"], p["b2"]], "weight_decay": 0.0},
-        ]
+        groups = [{"params": [p["W1"], p["W2"]]}, {"params": [p["b1"], p["b2"]], "weight_decay": 0.0}]
     optimiser = getattr(torch.optim, case["optimiser"])(groups, **settings)
     schedule = None
     if recipe:
@@ -100,18 +96,6 @@ def reference() -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Write the reference."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    stored = Path(__file__).resolve().parents[1] / "pytorch_trajectories.json"
-    parser.add_argument("--record", type=Path, default=stored, help="where to write")
-    options = parser.parse_args()
-    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in reference().items())
-    options.record.write_text(f"{{\n{rows}\n}}\n")
-    print(f"wrote {options.record}")
-
-
 if __name__ == "__main__":
-    main()
+    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in reference().items())
+    (Path(__file__).resolve().parents[1] / "pytorch_trajectories.json").write_text(f"{{\n{rows}\n}}\n")

@@ -7,8 +7,7 @@ Prints the mean MLM loss, and both accuracies, over the last 500 steps (an eight
 and their differences. The aim is at most 0.05 nats and 1 point of next-sentence prediction.
 
 Training amplifies rounding: two runs that add the same numbers in another order part sooner or later, within
-PyTorch too. So PyTorch runs a second time from weights changed by one part in ten million, about one rounding,
-and a table shows step by step how far each pair of runs has parted.
+PyTorch too. So PyTorch runs a second time from weights changed by one part in ten million, about one rounding.
 """
 
 from __future__ import annotations
@@ -107,13 +106,6 @@ def means(rows: Rows, last: int) -> dict[str, float]:
     return {key: float(np.mean([row[key] for row in rows[-last:]])) for key in COMPARED}
 
 
-def parting(one: Rows, other: Rows) -> dict[int, float]:
-    """By step (1, 10, 30, 100, …, and the last): the median over a tenth of the steps so far of |Δ loss|."""
-    distance = np.abs(np.array([row["loss"] for row in one]) - [row["loss"] for row in other])
-    steps = sorted({s for s in (1, 10, 30, 100, 300, 1000, 2000, 3000) if s < len(one)} | {len(one)})
-    return {step: float(np.median(distance[step - (step + 9) // 10 : step])) for step in steps}
-
-
 def compare(settings: PretrainingArguments) -> dict[str, Any]:
     """Train all three with these settings; returns the figures of one seed."""
     config = PRESETS["reduced"]
@@ -137,7 +129,6 @@ def compare(settings: PretrainingArguments) -> dict[str, Any]:
         "seed": settings.seed,
         "unigram_entropy": run.unigram_entropy,
         "means": {name: means(rows, last) for name, rows in runs.items()},
-        "parted_from_pytorch": {name: parting(runs[name], runs["PyTorch"]) for name in OTHERS},
         "seconds": seconds,
     }
 
@@ -148,17 +139,12 @@ def differences(seeds: list[dict[str, Any]], name: str, key: str) -> np.ndarray:
 
 
 def print_seed(figures: dict[str, Any]) -> None:
-    """The figures of one seed as two tables."""
+    """The figures of one seed as a table."""
     print(f"\nseed {figures['seed']}; unigram entropy {figures['unigram_entropy']:.3f} nats")
     print(f"{'':16}" + "".join(f"{key:>14}" for key in (*COMPARED, "seconds")))
     for name, row in figures["means"].items():
         cells = "".join(f"{row[key]:14.4f}" for key in COMPARED)
         print(f"{name:16}{cells}{figures['seconds'][name]:14.0f}")
-    apart = figures["parted_from_pytorch"]
-    print("how far the losses have parted from PyTorch's, by step")
-    print(f"{'':16}" + "".join(f"{step:>9}" for step in apart["minigrad"]))
-    for name, distances in apart.items():
-        print(f"{name:16}" + "".join(f"{distance:9.1e}" for distance in distances.values()))
 
 
 def main() -> None:

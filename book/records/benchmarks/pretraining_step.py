@@ -34,7 +34,6 @@ from worker import WorkerError, worker
 TOLERANCES = {"cpu": (1e-4, 1e-3), "cuda": (5e-3, 2e-2)}
 TOLERANCES_ROUNDED = (5e-2, 1e-1)
 SCALING_BATCHES = (8, 16, 32, 64)
-GROWTH_STEPS = (20, 200)
 
 
 class DifferentWorkError(AssertionError):
@@ -82,7 +81,6 @@ class Benchmark:
                 one.memory()
             times = take_turns(workers, rounds, steps)
             memory = {name: one.memory() for name, one in workers.items() if name not in FLOORS}
-            where = workers[OURS].where(steps * 2)
         median = {name: statistics.median(values) for name, values in times.items()}
         return {
             "setting": setting.describe(),
@@ -96,7 +94,6 @@ class Benchmark:
             "to_fastest_competitor": ratios(median, [name for name in COMPETITORS if name in median]),
             "to_products": ratios(median, [name for name in FLOORS if name in median]),
             "memory": memory,
-            "where": where,
         }
 
     def check_losses(self, case: str) -> dict[str, list[float]]:
@@ -138,17 +135,6 @@ class Benchmark:
             for batch in SCALING_BATCHES
         ]
 
-    def growth(self) -> dict[str, float]:
-        """MB of resident memory of a process that trains `reduced`, by the number of its steps."""
-        grown, done = {}, 0
-        with ExitStack() as stack:
-            one = self.start(stack, OURS, "reduced")
-            for steps in GROWTH_STEPS:
-                one.losses(steps - done)
-                done = steps
-                grown[str(steps)] = one.memory()["resident_mb"]
-        return grown
-
 
 def take_turns(workers: dict[str, Any], rounds: int, steps: int) -> dict[str, list[float]]:
     """The milliseconds a step of each worker's turns; who begins changes from round to round."""
@@ -181,7 +167,7 @@ def ratios(median: dict[str, float], references: list[str]) -> dict[str, float]:
 
 
 def print_case(name: str, figures: dict[str, Any]) -> None:
-    """One table, and where minigrad's time goes."""
+    """One table."""
     print(f"\n{name}: {figures['setting']}; {figures['rounds']} rounds of {figures['steps']} steps")
     if (others := figures["others_share_of_cores"] or 0.0) > 0.05:
         print(f"NOISY: other processes used {others:.0%} of the cores meanwhile")
@@ -196,14 +182,6 @@ def print_case(name: str, figures: dict[str, Any]) -> None:
         peak = memory.get("device_mb", memory.get("peak_mb"))
         cells.append("" if peak is None else f"{peak:10.0f}")
         print(f"{contestant:30}{ms:11.1f}{f'{low:.1f} – {high:.1f}':>19}{''.join(cells)}")
-    print(
-        f"  where {OURS} spends it{'':8}{'calls':>7}{'forward ms':>13}{'backward ms':>13}{'ms':>9}{'share':>8}"
-    )
-    for row in figures["where"]:
-        print(
-            f"  {row['op']:30}{row['calls']:7.0f}{row['forward_ms']:13.2f}{row['backward_ms']:13.2f}"
-            f"{row['ms']:9.2f}{row['share']:8.1%}"
-        )
 
 
 def print_machine(entry: dict[str, Any]) -> None:
@@ -334,18 +312,14 @@ def main() -> None:
         if name not in benchmark.contestants:
             print(f"{name}: left out, {PACKAGES[name]} is not installed")
 
-    entry["import_ms"] = {name: machine.import_ms(name, environment) for name in ("minigrad", "numpy")}
-    print("import: " + ", ".join(f"{name} {ms:.0f} ms" for name, ms in entry["import_ms"].items()))
     entry["cases"] = {}
     for case in options.cases:
         entry["cases"][case] = benchmark.measure(case)
         print_case(case, entry["cases"][case])
     if "reduced" in options.cases:
-        entry["scaling"], entry["growth_mb"] = benchmark.scaling(), benchmark.growth()
+        entry["scaling"] = benchmark.scaling()
         cells = [f"{row['batch']}: {row['ms']:.1f} ms ({row['to_line']:.2f})" for row in entry["scaling"]]
         print(f"\nreduced by batch size (over a straight line from 0): {', '.join(cells)}")
-        cells = [f"after {steps} steps {mb:.0f} MB" for steps, mb in entry["growth_mb"].items()]
-        print(f"resident memory: {', '.join(cells)}")
     if options.record:
         write_entry(options.record, key_of(options), [*before, entry])
 

@@ -12,7 +12,6 @@ Needs the packages of `make oracles`. tests/course/chapters/test_encoder.py make
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -100,6 +99,4 @@ def _draw(model: Any) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--folder", type=Path, default=Path("book/records/tiny"))
-    make(parser.parse_args().folder)
+    make(Path("book/records/tiny"))

@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +75,6 @@ class Worker:
         """peak_mb, since the last question of this kind and beyond what the process needed before it made
         the contestant; resident_mb, now; device_mb on a GPU."""
         return self._ask(do="memory")
-
-    def where(self, steps: int) -> list[dict[str, Any]]:
-        """The profiler's rows, a step, with its tables' columns."""
-        return self._ask(do="where", steps=steps)
 
     def close(self) -> None:
         """End the process: its input is at an end, and a library can end what it has started itself."""
@@ -159,17 +154,6 @@ def serve(contestant: str, case: str, device: str, batch: int | None, dropout: b
                     figures["device_mb"] = one.device_mb()
                 forget_peak()
                 answer(figures)
-            case "where":
-                from minigrad.profiler import profile
-
-                with profile() as report:
-                    for _ in range(steps):
-                        one.step()
-                rows = [asdict(row) for row in report.rows]
-                for row in rows:
-                    for name in ("calls", "forward_ms", "backward_ms", "ms"):
-                        row[name] /= steps
-                answer(rows)
 
 
 def _status_mb(field: str) -> float:

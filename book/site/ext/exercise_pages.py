@@ -19,7 +19,6 @@ from docutils import nodes
 from sphinx import addnodes
 
 from bert_course.contents import Chapter
-from book.make.exercise_page import CHECK, for_readers
 
 # In this order: each uses those above it.
 SCRIPTS = (
@@ -34,6 +33,16 @@ SCRIPTS = (
     "exercises",
     "menu",
 )
+
+# How to work with the check, in the notebook's words and in the page's.
+IN_JUPYTER = re.compile(r"^Write your answer where the dots are, .*?shows one way\.", re.MULTILINE)
+IN_THE_PAGE = (
+    "Write your answer where the dots are, then press **Check** below it. A check says what it tried and what it saw. "
+    "Below a wrong answer, its hints unfold one after the other. What you write is kept in this browser."
+)
+INSTALLING = re.compile(r"^\*To run this page outside .*?\*\n\n", re.MULTILINE)
+CHECK = re.compile(r"^check\.(?!progress\b)(\w+)\(", re.MULTILINE)
+PROGRESS = re.compile(r"^check\.progress\(", re.MULTILINE)
 
 
 def page_of(chapter: Chapter) -> str:
@@ -86,7 +95,15 @@ def for_the_page(app: Any, page: str, source: list[str]) -> None:
     if chapter_of(app, page) is None:
         return
     notebook = json.loads(source[0])
-    for_readers(notebook)
+    for cell in notebook["cells"]:
+        text, metadata = "".join(cell["source"]), cell["metadata"]
+        if cell["cell_type"] == "markdown":
+            cell["source"] = IN_JUPYTER.sub(IN_THE_PAGE, INSTALLING.sub("", text))
+            continue
+        if CHECK.search(text):
+            cell["outputs"] = []
+        if PROGRESS.search(text) or "install" in metadata.get("tags", []):
+            metadata["tags"] = [*metadata.get("tags", []), "remove-cell"]
     source[0] = json.dumps(notebook)
 
 

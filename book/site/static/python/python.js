@@ -116,7 +116,6 @@ course.python = (function () {
 
   return {
     Stopped,
-    Broken,
 
     // What the site says of a page's cells.
     cells: (page) => fetched(`cells/${page}.json`),

@@ -40,7 +40,6 @@ course.typed = (function () {
   return {
     all,
     write,
-    pages: () => course.names().filter((name) => name.startsWith("code of ")).length,
 
     // What was typed into a cell, or nothing; and whether the page's own text was another one then.
     of: (id) => (waiting.has(id) ? waiting.get(id) : all()[id]) || null,

@@ -45,12 +45,7 @@ def arrays() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     names = ("bool", "u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "c8")
     made = {f"{name}.{i}": (rng.normal(size=(i, 3)) * 9).astype(name) for name in names for i in (2, 1)}
-    return {
-        **made,
-        "ö": np.zeros((0, 4)),
-        "f": rng.normal(size=(3, 5)),
-        "0": np.array(2.5),
-    }
+    return {**made, "ö": np.zeros((0, 4)), "f": rng.normal(size=(3, 5)), "0": np.array(2.5)}
 
 
 @pytest.mark.parametrize("metadata", [None, {"ä": "ö"}], ids=["none", "one"])

@@ -1,30 +1,26 @@
 """Pages with their Python, in a browser: a reader runs, edits, stops and checks, and no request leaves the site.
 
-The page's own rules are tested in tests/book with a stand-in for Python. Needs a site that `make site` has built;
-`make site-check` runs this, elsewhere it is skipped.
+The page's own rules are tested in test_running_cells.py with a stand-in for Python. Needs a site that `make site` has
+built; `make site-check` runs this, elsewhere it is skipped.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from building import ROOT, SITE
 
 from bert_course import check
 from bert_course.parts import PARTS
 from browsers import wait_for
-from serving import served
 
 pytestmark = pytest.mark.no_arrays
 
-ROOT = Path(__file__).resolve().parents[2]
-SITE = Path(os.environ.get("MINIGRAD_SITE", ROOT / "_build" / "html"))
 CHAPTER, EXERCISES = "book/one_head", "exercises/one_head"
 SLOW = 120_000  # milliseconds, for what waits for Python
 
@@ -35,38 +31,27 @@ RIGHT = """def attend(q, k, v):
 UNSCALED = RIGHT.replace(" / math.sqrt(q.shape[-1])", "")
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """The site over http."""
-    if not (SITE / "_static" / "python" / "site.json").exists():
-        if os.environ.get("MINIGRAD_REQUIRE_SITE") == "1":
-            pytest.fail(f"MINIGRAD_REQUIRE_SITE=1, but {SITE} has no Python: make site", pytrace=False)
-        pytest.skip("there is no site with Python in its pages (make site)")
-    with served(SITE) as found:
-        yield found
-
-
 @pytest.fixture
-def context(browser: Any, address: str) -> Iterator[Any]:
+def context(browser: Any, site_address: str) -> Iterator[Any]:
     """A reader's browser; at the end nothing may have been asked for outside of the site."""
     opened = browser.new_context(viewport={"width": 1280, "height": 900})
     asked: list[str] = []
     opened.on("request", lambda request: asked.append(request.url))
     yield opened
     opened.close()
-    assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+    assert [url for url in asked if not url.startswith((site_address, "data:", "blob:"))] == []
 
 
-def opened(context: Any, address: str, name: str) -> Any:
+def opened(context: Any, site_address: str, name: str) -> Any:
     """A page of the site, with the buttons of its cells."""
     page = context.new_page()
     page.set_default_timeout(SLOW)
-    return visited(page, address, name)
+    return visited(page, site_address, name)
 
 
-def visited(page: Any, address: str, name: str) -> Any:
+def visited(page: Any, site_address: str, name: str) -> Any:
     """The same in this tab."""
-    page.goto(f"{address}{name}.html")
+    page.goto(f"{site_address}{name}.html")
     page.locator(".course-run-button:visible").first.wait_for()
     answers = page.get_by_role("button", name="show all answers of this page").first
     if answers.count():  # what waits behind a prediction has no buttons to press
@@ -97,8 +82,8 @@ def replace(cell: Any, source: str) -> None:
     cell.page.keyboard.insert_text(source)
 
 
-def test_a_reader_runs_edits_stops_and_comes_back(context: Any, address: str):
-    page = opened(context, address, CHAPTER)
+def test_a_reader_runs_edits_stops_and_comes_back(context: Any, site_address: str):
+    page = opened(context, site_address, CHAPTER)
     identity = cell_with(page, "mixture of the values:").get_attribute("data-cell")
     cell = page.locator(f".cell[data-cell='{identity}']")
     output = cell.locator(".cell_output")
@@ -131,8 +116,8 @@ def test_a_reader_runs_edits_stops_and_comes_back(context: Any, address: str):
     assert output.inner_text().strip() == stored
 
 
-def test_a_player_that_ran_here_plays(context: Any, address: str):
-    page = opened(context, address, CHAPTER)
+def test_a_player_that_ran_here_plays(context: Any, site_address: str):
+    page = opened(context, site_address, CHAPTER)
     box = page.locator(".cell[data-cell]", has=page.locator(".course-player, .course-map")).first
     identity = box.get_attribute("data-cell")
     page.evaluate("(id) => course.cells.ask(course.cells.list.find((cell) => cell.id === id))", identity)
@@ -149,8 +134,8 @@ def test_a_player_that_ran_here_plays(context: Any, address: str):
         assert "of its attention to" in fresh.locator(".text").inner_text()
 
 
-def test_a_check_names_the_mistake_then_says_right(context: Any, address: str):
-    page = opened(context, address, EXERCISES)
+def test_a_check_names_the_mistake_then_says_right(context: Any, site_address: str):
+    page = opened(context, site_address, EXERCISES)
     answer = page.locator(".course-answer").first
     replace(answer, UNSCALED)
     page.get_by_role("button", name="Check attend").click()
@@ -163,18 +148,18 @@ def test_a_check_names_the_mistake_then_says_right(context: Any, address: str):
     page.get_by_role("button", name="Check attend").click()
     page.locator(".course-check.is-right").wait_for()
     page.locator(".course-solved", has_text="1 of 5 right").wait_for()
-    chapter = opened(context, address, CHAPTER)
+    chapter = opened(context, site_address, CHAPTER)
     assert chapter.locator("li.course-check-attend .course-read").count() == 1
 
 
-def test_one_s_own_parts_of_seven_pages_are_bert(context: Any, address: str):
+def test_one_s_own_parts_of_seven_pages_are_bert(context: Any, site_address: str):
     """The answers of chapters 5 to 12, typed on their pages, compute what transformers computes."""
     page = None
     for chapter in dict.fromkeys(part.chapter for part in PARTS):
         solved = nbformat.read(ROOT / "solutions" / f"{chapter}.ipynb", as_version=4)
         typed = {one.id: one.source for one in solved.cells if "### BEGIN SOLUTION" in one.source}
-        page = page or opened(context, address, f"exercises/{chapter}")
-        visited(page, address, f"exercises/{chapter}")
+        page = page or opened(context, site_address, f"exercises/{chapter}")
+        visited(page, site_address, f"exercises/{chapter}")
         for name, source in typed.items():
             replace(page.locator(f".cell[data-cell='{name}']"), source)
     assert page
@@ -203,57 +188,38 @@ def run_one(page: Any, words: str) -> Any:
     return cell
 
 
-def test_the_second_start_needs_no_network(context: Any, address: str):
+def test_the_second_start_needs_no_network(context: Any, site_address: str):
     """An image of Python's memory, and the files of what was read: on that page, on another one, with stored models."""
-    page = opened(context, address, CHAPTER)
+    page = opened(context, site_address, CHAPTER)
     run_one(page, "mixture of the values:")
     wait_for(page, STARTED)
     wait_for(page, f"{IMAGES}.then((count) => count === 1)")
-    visited(page, address, "book/start")
+    visited(page, site_address, "book/start")
     run_one(page, "fill_mask(")  # its model comes with the cell
 
     page.context.set_offline(True)
-    visited(page, address, "book/start")
+    visited(page, site_address, "book/start")
     assert run_one(page, "fill_mask(").locator(".cell_output").count() == 1
-    visited(page, address, CHAPTER)
+    visited(page, site_address, CHAPTER)
     run_one(page, "mixture of the values:")
     page.context.set_offline(False)
 
 
-def test_a_damaged_image_is_replaced(context: Any, address: str):
-    page = opened(context, address, CHAPTER)
+def test_a_damaged_image_is_replaced(context: Any, site_address: str):
+    page = opened(context, site_address, CHAPTER)
     version = json.loads((SITE / "_static" / "python" / "site.json").read_text())["version"]
-    spoil = """async (address) => {
-      await (await caches.open("course-python")).put(address, new Response(new Uint8Array(1000)));
+    spoil = """async (image) => {
+      await (await caches.open("course-python")).put(image, new Response(new Uint8Array(1000)));
     }"""
-    page.evaluate(spoil, f"{address}_static/python/image/{version}")
+    page.evaluate(spoil, f"{site_address}_static/python/image/{version}")
     run_one(page, "mixture of the values:")
-    size = f"""caches.match("{address}_static/python/image/{version}").then((one) => one.arrayBuffer())
+    size = f"""caches.match("{site_address}_static/python/image/{version}").then((one) => one.arrayBuffer())
       .then((bytes) => bytes.byteLength > 1e6)"""
     wait_for(page, size)
 
 
-@pytest.mark.slow  # 48 s of waiting; what it finds broken, the tests of offline pages and of the progress find too
-def test_a_slow_network_is_told_and_the_next_visit_does_not_wait(browser: Any, address: str):
-    """1.6 Mbit/s, as a phone may have it."""
-    with served(SITE, bytes_a_second=200_000) as slow:
-        context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
-        page = opened(context, slow, CHAPTER)
-        cell = cell_with(page, "mixture of the values:")
-        press(cell, "Run")
-        said(cell, "fetching Python, ")
-        assert cell.locator("progress").is_visible()
-        said(cell, "ran here in ")
-        page.reload()
-        page.locator(".course-run-button:visible").first.wait_for()
-        begun = page.evaluate("performance.now()")
-        run_one(page, "mixture of the values:")
-        assert page.evaluate("performance.now()") - begun < 20_000, "9 MB came again"
-        context.close()
-
-
-def test_one_s_own_loss_falls_stops_and_goes_on(context: Any, address: str):
-    page = opened(context, address, "book/pretraining")
+def test_one_s_own_loss_falls_stops_and_goes_on(context: Any, site_address: str):
+    page = opened(context, site_address, "book/pretraining")
     cell = page.locator(".cell[data-cell='own-watch']")
     press(cell, "Run")
     output = cell.locator(".cell_output")
@@ -276,7 +242,7 @@ def test_one_s_own_loss_falls_stops_and_goes_on(context: Any, address: str):
     assert output.locator(".course-drawing").count() == 1
 
 
-def test_each_page_has_the_cells_that_the_runtime_describes(address: str):
+def test_each_page_has_the_cells_that_the_runtime_describes(site_address: str):
     """The ids in the HTML are those of the JSON: without that, no box would get its buttons."""
     described = sorted((SITE / "_static" / "python" / "cells").rglob("*.json"))
     assert len(described) > 50
