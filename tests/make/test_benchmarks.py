@@ -40,23 +40,28 @@ def lacking(wanted, found, where=""):
     ]
 
 
-@pytest.mark.oracle
+def smallest(name, options, mark, record=""):
+    return pytest.param(name, record or name, options, mark, marks=getattr(pytest.mark, mark), id=name)
+
+
 @pytest.mark.parametrize(
-    ("name", "record", "smallest"),
+    ("name", "record", "options", "leg"),
     [
-        ("base_forward", "base_forward", ["--rounds", "1"]),
-        ("before_after", "machine", ["--minutes", "0", "--steps", "1", "--rounds", "1"]),
-        ("grade_class", "grade_class", ["--students", "4"]),
-        ("inference", "inference", ["--rounds", "1"]),
-        ("pretraining_run", "pretraining_run", ["--steps", "4"]),
-        ("pretraining_step", "pretraining_step", ["--cases", "reduced", "--rounds", "1", "--steps", "1"]),
-        ("several_processes", "several_processes", ["--cases", "reduced", "--rounds", "1", "--steps", "1"]),
+        smallest("base_forward", "--rounds 1", "slow"),
+        smallest("before_after", "--minutes 0 --steps 1 --rounds 1", "slow", "machine"),
+        smallest("grade_class", "--students 4", "slow"),
+        smallest("several_processes", "--cases reduced --rounds 1 --steps 1", "slow"),
+        smallest("inference", "--rounds 1", "oracle"),
+        smallest("pretraining_run", "--steps 4", "oracle"),
+        smallest("pretraining_step", "--cases reduced --rounds 1 --steps 1", "oracle"),
     ],
 )
-def test_a_benchmark_writes_a_record_of_the_stored_ones_form(tmp_path, name, record, smallest):
-    pytest.importorskip("torch")
+def test_a_benchmark_writes_a_record_of_the_stored_ones_form(tmp_path, name, record, options, leg):
+    if leg == "oracle":
+        pytest.importorskip("torch")
+    script, made = RECORDS / "benchmarks" / f"{name}.py", tmp_path / "made.json"
     done = subprocess.run(
-        [sys.executable, f"book/records/benchmarks/{name}.py", *smallest, "--record", tmp_path / "made.json"],
+        [sys.executable, script, *options.split(), "--record", made],
         cwd=RECORDS.parents[1],
         env=processes.environment(),
         capture_output=True,
@@ -64,10 +69,9 @@ def test_a_benchmark_writes_a_record_of_the_stored_ones_form(tmp_path, name, rec
     )
     assert done.returncode == 0, done.stderr
     stored = json.loads((RECORDS / f"{record}.json").read_text(encoding="utf-8"))
-    made = json.loads((tmp_path / "made.json").read_text(encoding="utf-8"))
     if name == "pretraining_step":
         stored = {"cpu": stored["cpu"]}
-    assert lacking(form(stored), form(made)) == []
+    assert lacking(form(stored), form(json.loads(made.read_text(encoding="utf-8")))) == []
 
 
 def test_the_error_function_has_the_coefficients_that_are_fitted():
