@@ -194,11 +194,6 @@ def test_dropout_of_one_layer_has_nothing_to_drop_and_says_so(kind, rng):
     KINDS[kind](3, 30, dropout=0.0)
 
 
-def test_dropout_probabilities():
-    with pytest.raises(ValueError, match="p must be at least 0 and below 1, got 1"):
-        nn.GRU(2, 3, num_layers=2, dropout=1.0)
-
-
 # --- Lengths ---------------------------------------------------------------------------------------------
 
 LENGTHS = [3, 5, 1, 4]

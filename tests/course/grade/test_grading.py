@@ -482,15 +482,6 @@ def test_two_files_of_a_student_on_a_platform_are_one_source(tmp_path):
     assert list(found) == ["One_1_assignsubmission_file_07.ipynb"]
 
 
-def hand_in_twice(tmp_path, first, second):
-    """Two chapters."""
-    hand_in(tmp_path / "in" / first, score_scale=FINE)
-    (tmp_path / "in" / second).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / "in" / second).write_text(
-        json.dumps(filled("arrays", {"unbroadcast": "def unbroadcast(): 1"}))
-    )
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -499,38 +490,27 @@ def hand_in_twice(tmp_path, first, second):
             "Week 4_leeanna_attempt_2026-12-04-10-30-00_b.ipynb",
         ),
         (
-            "12-34 - Anna Lee - Nov 27, 2026 1030 AM - a.ipynb",
-            "12-35 - Anna Lee - Dec 4, 2026 1030 AM - b.ipynb",
-        ),
-        (
             "3/12-34 - Anna Lee - Nov 27, 2026 1030 AM/a.ipynb",
             "4/13-34 - Anna Lee - Dec 4, 2026 1030 AM/b.ipynb",
         ),
         ("3/Submissions/Lee_Anna_al_77/a.ipynb", "4/Submissions/Lee_Anna_al_77/b.ipynb"),
-        ("Lee_Anna_al_77/a.ipynb", "Lee_Anna_al_77/b.ipynb"),
-        ("3/One_1_assignsubmission_file_/a.ipynb", "4/One_1_assignsubmission_file_/b.ipynb"),
     ],
 )
 def test_two_chapters_on_a_platform_are_of_one_student(tmp_path, first, second):
-    hand_in_twice(tmp_path, first, second)
+    hand_in(tmp_path / "in" / first, score_scale=FINE)
+    (tmp_path / "in" / second).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "in" / second).write_text(
+        json.dumps(filled("arrays", {"unbroadcast": "def unbroadcast(): 1"}))
+    )
     found, counts = refusals(tmp_path)
     assert found == {}
     assert len(counts) == 2
     assert len(set(counts)) == 1
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("W_al_attempt_2026-11-27-10-30-00_a.ipynb", "W_al_attempt_2026-11-27-10-30-05_b.ipynb"),
-        (
-            "1-2 - Anna Lee - Nov 27, 2026 1030 AM/a.ipynb",
-            "1-2 - Anna Lee - Nov 27, 2026 1031 AM/a.ipynb",
-        ),
-    ],
-)
-def test_of_two_attempts_on_a_platform_the_later_one_counts(tmp_path, old, new):
+def test_of_two_attempts_on_a_platform_the_later_one_counts(tmp_path):
     """By their names: unpacked from an archive, both may have the date of the download."""
+    old, new = "W_al_attempt_2026-11-27-10-30-00_a.ipynb", "W_al_attempt_2026-11-27-10-30-05_b.ipynb"
     hand_in(tmp_path / "in" / old, time=2_000_000, score_scale=WRONG)
     hand_in(tmp_path / "in" / new, time=1_000_000, score_scale=FINE)
     found, counts = refusals(tmp_path)
