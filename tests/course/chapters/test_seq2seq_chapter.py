@@ -56,7 +56,7 @@ def test_every_variant_trains(monkeypatch):
     for name, variant in seq2seq.VARIANTS.items():
         runs = seq2seq.train(variant, 0, 1e-2, 20, (1, 20), seq2seq.SHORT, hidden_size=8)
         first, last = (loss for _, _, loss in runs)
-        assert last < first, name
+        assert last < first - 0.1, name
 
 
 def test_a_run_is_the_same_for_the_same_seed():
