@@ -144,7 +144,7 @@ def recurrent(op: str, cell: str, parts: int, gates: int) -> list[Case]:
         Case(f"{op}_step", call, recurrent_torch(cell), shapes(1, d=1)),
         Case(op, call, recurrent_torch(cell), shapes(3, 2, d=5)),
         Case(op, call, recurrent_torch(cell), shapes(1, 3, d=2)),
-        Case(op, partial(call, live=LIVE), recurrent_torch(cell, LIVE), shapes(4, 5, d=3)),
+        Case(op, partial(call, live=LIVE), recurrent_torch(cell, LIVE), shapes(4, 5, d=2)),
     ]
 
 

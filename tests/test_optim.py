@@ -197,15 +197,6 @@ def test_step_changes_the_array_in_place():
     np.testing.assert_array_equal(host(p.grad), np.ones(3))
 
 
-def test_large_parameters_are_updated_to_the_last_entry():
-    """Over the border of a block, and over many."""
-    for n in (65_535, 65_537, 200_001):
-        p = nn.Parameter(np.ones(n, np.float32))
-        p.grad = backend.default().asarray(np.ones(n, np.float32))
-        optim.AdamW([p], lr=0.1, weight_decay=0.0).step()
-        np.testing.assert_allclose(p.numpy(), np.full(n, 0.9), rtol=1e-5)
-
-
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
 def test_memory_layout_of_a_parameter_does_not_matter(name):
     """A transposed array, as a checkpoint may give it, is no contiguous one: a flat copy would learn alone."""

@@ -446,7 +446,7 @@ OTHER_FILES = {
 def names_of_files(path: Path) -> set[str]:
     """The files of Python code that a text names, or the docstrings and comments of a module."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":
+    if path.suffix == ".py" and ".py" in text:
         nodes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         said = [
             ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, nodes)

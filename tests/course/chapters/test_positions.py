@@ -61,18 +61,6 @@ def test_a_relative_layer_is_what_the_page_says(kind):
     np.testing.assert_allclose(layer(ids).numpy()[0], expected, atol=1e-10)
 
 
-def test_rotary_scores_depend_on_the_distance():
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((2, positions.D_MODEL))
-    rows = [positions.Tensor(np.tile(one, (1, 9, 1))) for one in (x, y)]
-    q, k = (positions.rotated(one).numpy()[0] for one in rows)
-    scores = q @ k.T
-    for distance in range(-8, 9):
-        assert np.ptp(np.diag(scores, distance)) < 1e-10
-    R = check.shift_matrix.answer(-2, positions.D_MODEL)  # the paper's direction, for columns
-    np.testing.assert_allclose(scores[5, 3], x @ R @ y, atol=1e-10)
-
-
 def test_training_learns_what_the_kind_can():
     right = {kind: score(train(kind, steps=120), "left", 16)["seen"] for kind in ("none", "bias")}
     assert right["none"] < 0.3 < 0.9 < right["bias"]

@@ -491,25 +491,16 @@ def test_subscripts_powers_and_lines():
         (lambda axes: axes.set_aspect("auto"), "expected 'equal'"),
         (lambda axes: axes.axis("on"), "expected 'off'"),
         (lambda axes: axes.imshow(np.zeros((1, 1, 4)), interpolation="cubic"), "got 'cubic'"),
+        (lambda axes: (axes.axhline(0, color=BLUE, label="one"), axes.legend(loc="top")), "got 'top'"),
+        (
+            lambda _: Figure((5.4, 3.4), INK, GRID).subplots(2, 2, sharex="column"),
+            "False, none; got 'column'",
+        ),
     ],
 )
 def test_what_is_not_there_is_named(wrong, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         drawn(wrong)
-
-
-def test_a_place_of_a_legend_that_is_none_is_named():
-    def fill(axes):
-        axes.plot([0], [0], color=BLUE, label="one")
-        axes.legend(loc="top")
-
-    with pytest.raises(ValueError, match="got 'top'"):
-        drawn(fill)
-
-
-def test_a_way_of_sharing_that_is_none_is_named():
-    with pytest.raises(ValueError, match="False, none; got 'column'"):
-        Figure((5.4, 3.4), INK, GRID).subplots(2, 2, sharex="column")
 
 
 def test_a_figure_has_its_axes_once():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from minigrad import Tensor, ops
@@ -46,7 +44,6 @@ WRONG["add_norm"] = [
         ),
         "float64",
     ),
-    (lambda x, y, gain, bias, eps: with_numpys_functions(x, y, gain, bias, eps).tolist(), "returned a list"),
 ]
 
 # --- layer_norm_backward ---------------------------------------------------------------------------------
@@ -56,20 +53,6 @@ def by_the_engine(dy, x, gain, eps):
     leaves = [Tensor(a, requires_grad=True, dtype=a.dtype) for a in (x, gain, 0 * gain)]
     ops.composed.layer_norm(*leaves, eps).backward(dy)
     return tuple(Tensor(leaf.grad).numpy() for leaf in leaves)
-
-
-def by_the_jacobian(dy, x, gain, eps):
-    d = x.shape[-1]
-    dx, dgain, dbias = np.zeros_like(x), np.zeros_like(gain), np.zeros_like(gain)
-    for place in np.ndindex(x.shape[:-1]):
-        row = x[place]
-        s = math.sqrt(row.var() + eps)
-        x_hat = (row - row.mean()) / s
-        J = (np.eye(d) - 1 / d - np.outer(x_hat, x_hat) / d) / s
-        dx[place] = J @ (dy[place] * gain)
-        dgain += dy[place] * x_hat
-        dbias += dy[place]
-    return dx, dgain, dbias
 
 
 def through_the_variance(dy, x, gain, eps):
@@ -85,24 +68,12 @@ def through_the_variance(dy, x, gain, eps):
     return [dx, (rows * ((x - mu) * inv).reshape(-1, d)).sum(0), rows.sum(0)]
 
 
-def constants(dy, x, gain, eps):
-    s = np.sqrt(x.var(-1, keepdims=True) + eps)
-    x_hat = (x - x.mean(-1, keepdims=True)) / s
-    axes = tuple(range(x.ndim - 1))
-    return dy * gain / s, (dy * x_hat).sum(axes), dy.sum(axes)
-
-
-RIGHT["layer_norm_backward"] = [by_the_engine, by_the_jacobian, through_the_variance]
+RIGHT["layer_norm_backward"] = [by_the_engine, through_the_variance]
 WRONG["layer_norm_backward"] = [
     (
         lambda dy, x, gain, eps: (through_the_variance(dy, x, gain, eps)[0], (dy * x).sum(0), dy.sum(0)),
         ("[gain-from-x]", "[first-axis-alone]"),
     ),
-    (
-        lambda dy, x, gain, eps: (constants(dy, x, gain, eps)[0], *(constants(dy, x, gain, eps)[:0:-1])),
-        ("[constant-moments]", "[other-order]"),
-    ),
-    (lambda dy, x, gain, eps: through_the_variance(dy, x, gain, eps)[0], "it should return 3 values"),
 ]
 
 # --- overwrite -------------------------------------------------------------------------------------------
@@ -172,9 +143,6 @@ def changes_the_others(norm):
 
 
 RIGHT["first_fault"] = [probe, changes_the_others]
-WRONG["first_fault"] = [
-    (lambda norm: None, "it returned None"),
-]
 
 # --- what_is_left ----------------------------------------------------------------------------------------
 
@@ -187,19 +155,11 @@ def step_by_step(n, v):
     return post, pre / total
 
 
-def as_an_exponential(n, v):
-    return np.exp(-n * np.log1p(v)), 1.0 / (n * v + 1.0)
-
-
 def a_list(n, v):
     return [1 / (1 + v) ** n, (1 + n * v) ** -1]
 
 
-RIGHT["what_is_left"] = [step_by_step, as_an_exponential, a_list]
+RIGHT["what_is_left"] = [step_by_step, a_list]
 WRONG["what_is_left"] = [
-    (
-        lambda n, v: ((1 - v) ** n, (1 + n * v) ** -0.5),
-        ("[share-negative]", "[ratio-of-sizes]"),
-    ),
-    (lambda n, v: (1 + v) ** -n, "it should return 2 values"),
+    (lambda n, v: ((1 - v) ** n, (1 + n * v) ** -0.5), ("[share-negative]", "[ratio-of-sizes]")),
 ]

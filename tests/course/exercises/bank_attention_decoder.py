@@ -21,14 +21,6 @@ def raw_scores(score, h, H, W_a, U_a, v):
     return np.array([v @ np.tanh(W_a @ h + U_a @ state) for state in H])
 
 
-def word_by_word(score, h, H, words, W_a, U_a, v):
-    scores = raw_scores(score, h, H, W_a, U_a, v)
-    top = max(s for s, there in zip(scores, words, strict=True) if there)
-    parts = [np.exp(s - top) if there else 0.0 for s, there in zip(scores, words, strict=True)]
-    a = np.array(parts) / sum(parts)
-    return a, sum(weight * state for weight, state in zip(a, H, strict=True))
-
-
 def words_only(score, h, H, words, W_a, U_a, v):
     """Softmax over the words alone, put back into their places."""
     a = np.zeros(len(H))
@@ -50,17 +42,6 @@ def scaled(score, h, H, words, W_a, U_a, v):
 
 
 # --- general_gradients -----------------------------------------------------------------------------------
-
-
-def with_jacobian(h, H, W_a, dc):
-    a = softmax(H @ W_a.T @ h)
-    J = np.diag(a) - np.outer(a, a)
-    ds = J @ (H @ dc)
-    return (
-        sum(s * (W_a @ state) for s, state in zip(ds, H, strict=True)),
-        a[:, None] * dc + ds[:, None] * (W_a.T @ h),
-        sum(s * np.outer(h, state) for s, state in zip(ds, H, strict=True)),
-    )
 
 
 def with_keys(h, H, W_a, dc):
@@ -162,8 +143,8 @@ def with_arrays(A, words, gold, least):
 
 
 RIGHT = {
-    "look_at_source": [word_by_word, words_only, lowest_number],
-    "general_gradients": [with_jacobian, with_keys],
+    "look_at_source": [words_only, lowest_number],
+    "general_gradients": [with_keys],
     "attend_to": [in_two_solves, by_sum],
     "fault_in_look": [nearest, first_equal],
     "least_aligned": [with_counts, with_arrays],

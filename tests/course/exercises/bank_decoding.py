@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from bert_course.common.beam_tree import widths_that_find_it
@@ -24,23 +22,6 @@ def with_while(model, source, max_length):
         parts.append(log_softmax(logits[0])[logits[0].argmax()])
         words.append(logits[0].argmax())
     return [int(word) for word in words[1:] if word != model.end_token], float(sum(parts))
-
-
-def by_probabilities(model, source, max_length):
-    """Softmax, and the logarithm of each factor."""
-    state = model.start(model.encode(source))
-    fed, ids, log_p = [model.start_token], [], 0.0
-    for _ in range(max_length):
-        logits, state = model.step(state, np.array(fed))
-        e = np.exp(logits[0] - np.max(logits[0]))
-        p = e / e.sum()
-        word = int(np.argmax(p))
-        log_p += math.log(p[word])
-        if word == model.end_token:
-            return ids, log_p
-        ids.append(word)
-        fed = [word]
-    return ids, log_p
 
 
 # --- crowd_out --------------------------------------------------------------------------------------------
@@ -91,19 +72,8 @@ def by_the_library(T, t):
     return bleu([[*right[:t], "wrong", *right[t + 1 :]]], [right])
 
 
-def by_counting(T, t):
-    total = 0.0
-    for n in range(1, 5):
-        grams = [range(i, i + n) for i in range(T - n + 1)]
-        kept = sum(t not in gram for gram in grams)
-        if not kept:
-            return 0.0
-        total += math.log(kept / len(grams)) / 4
-    return 100 * math.exp(total)
-
-
 RIGHT = {
-    "write_greedily": [with_while, by_probabilities],
+    "write_greedily": [with_while],
     "crowd_out": [with_letters, with_numbers],
-    "bleu_with_one_mistake": [by_the_library, by_counting],
+    "bleu_with_one_mistake": [by_the_library],
 }

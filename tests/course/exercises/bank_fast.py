@@ -13,17 +13,6 @@ WRONG = {}
 # --- softmax_gradient_into -------------------------------------------------------------------------------
 
 
-def sum_from_einsum(dy, y, out):
-    along = np.einsum("...i,...i->...", dy, y)[..., None]
-    np.subtract(dy, along, out=out)
-    out *= y
-
-
-def row_by_row(dy, y, out):
-    for g, p, row in zip(dy, y, out, strict=True):
-        row[:] = (g - g @ p) * p
-
-
 def halves(dy, y, out):
     middle = len(y) // 2
     for b in (slice(middle), slice(middle, None)):
@@ -60,27 +49,16 @@ def added_to_what_there_was(dy, y, out):
         out[i] += y[i] * (dy[i] - dy[i] @ y[i])
 
 
-def wrong_sign_over_the_columns(dy, y, out):
-    np.subtract(np.einsum("ij,ij->j", dy, y), dy, out=out)
-    np.multiply(y, out, out)
-
-
 def no_factor_and_a_temporary(dy, y, out):
     out[:] = dy - np.sum(y * dy, 1, keepdims=True)
 
 
-RIGHT["softmax_gradient_into"] = [
-    sum_from_einsum,
-    row_by_row,
-    halves,
-    sums_in_double_precision,
-]
+RIGHT["softmax_gradient_into"] = [halves, sums_in_double_precision]
 WRONG["softmax_gradient_into"] = [
     (product_first_then_out, ("it takes 2 arrays as large as dy", "[too-much-memory]")),
     (dy_used_up, ("it changes `dy`", "Write into `out` alone", "[over-dy]")),
     (name_given_to_another_array, "[out-untouched]"),
     (added_to_what_there_was, ("On an out full of NaN", "[added-to-out]")),
-    (wrong_sign_over_the_columns, ("[sign]", "[over-columns]")),
     (no_factor_and_a_temporary, ("[no-factor]", "Besides, on shape (4001, 48)")),
 ]
 
@@ -89,14 +67,6 @@ WRONG["softmax_gradient_into"] = [
 
 def heads_of(x, heads):
     return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
-
-
-def into_an_empty_array(q, k, heads):
-    B, T, H = q.shape
-    scores = np.empty((B, heads, T, T), q.dtype)
-    np.matmul(heads_of(q, heads), heads_of(k, heads).transpose(0, 1, 3, 2), out=scores)
-    scores /= math.sqrt(H // heads)
-    return scores
 
 
 def numpys_root(q, k, heads):
@@ -118,24 +88,14 @@ def k_scaled_where_it_is(q, k, heads):
     return heads_of(q, heads) @ heads_of(k, heads).swapaxes(2, 3)
 
 
-def dealt_out_and_not_scaled(q, k, heads):
-    B, T, H = q.shape
-    q, k = (np.moveaxis(x.reshape(B, T, H // heads, heads), 3, 1) for x in (q, k))
-    return q @ k.swapaxes(2, 3)
-
-
 def scaled_by_the_whole_length_in_a_copy(q, k, heads):
     return heads_of(q, heads) @ heads_of(k, heads).swapaxes(2, 3) / math.sqrt(q.shape[2])
 
 
-RIGHT["scores_without_copies"] = [into_an_empty_array, numpys_root, in_double_precision]
+RIGHT["scores_without_copies"] = [numpys_root, in_double_precision]
 WRONG["scores_without_copies"] = [
     (k_scaled_where_it_is, ("it changes `k`", "[over-inputs]")),
-    (dealt_out_and_not_scaled, ("[dealt-in-turn]", "[no-scale]")),
-    (
-        scaled_by_the_whole_length_in_a_copy,
-        ("[other-scale]", "it takes 2 arrays as large as the result"),
-    ),
+    (scaled_by_the_whole_length_in_a_copy, ("[other-scale]", "it takes 2 arrays as large as the result")),
 ]
 
 # --- add_up ----------------------------------------------------------------------------------------------
@@ -150,16 +110,6 @@ def zeros_when_several(contributions):
     return total
 
 
-def copy_when_several(contributions):
-    first, *others = contributions
-    if not others:
-        return first
-    total = np.array(first)
-    for one in others:
-        total += one
-    return total
-
-
 def popped(contributions):
     if len(contributions) == 1:
         return contributions.pop()
@@ -169,14 +119,6 @@ def popped(contributions):
     return total
 
 
-def mean_in_the_first(contributions):
-    if len(contributions) > 1:
-        for one in contributions[1:]:
-            np.add(contributions[0], one, out=contributions[0])
-        contributions[0] /= len(contributions)
-    return contributions[0]
-
-
 def copied_and_the_last_left_out(contributions):
     total = np.array(contributions[0])
     for i in range(1, len(contributions) - 1):
@@ -184,25 +126,13 @@ def copied_and_the_last_left_out(contributions):
     return total
 
 
-RIGHT["add_up"] = [zeros_when_several, copy_when_several]
+RIGHT["add_up"] = [zeros_when_several]
 WRONG["add_up"] = [
     (popped, ("it takes entries out of the list `contributions`", "[list-changed]")),
-    (mean_in_the_first, ("[into-borrowed]", "[not-a-sum]")),
     (copied_and_the_last_left_out, ("[some-left-out]", "it returns a new array")),
 ]
 
 # --- row_blocks ------------------------------------------------------------------------------------------
-
-
-def a_loop(n, m, most):
-    found, first = [], 0
-    while first < n:
-        last = first + 1
-        while last < n and (last + 1 - first) * m <= most:
-            last += 1
-        found.append((first, last))
-        first = last
-    return found
 
 
 def borders_first(n, m, most):
@@ -211,4 +141,4 @@ def borders_first(n, m, most):
     return list(itertools.pairwise(borders))
 
 
-RIGHT["row_blocks"] = [a_loop, borders_first]
+RIGHT["row_blocks"] = [borders_first]

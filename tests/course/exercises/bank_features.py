@@ -15,20 +15,6 @@ def soft(s):
     return p
 
 
-def stacked(states, k, s_last, s_all):
-    X = np.stack(states)
-    n = len(X)
-    side_by_side = np.hstack([X[i] for i in range(n - k, n)])
-    return [
-        X[0],
-        X[n - 2],
-        X[n - 1],
-        np.einsum("n,nld->ld", soft(s_last), X[n - k :]),
-        side_by_side,
-        np.tensordot(soft(s_all), X[1:], axes=1),
-    ]
-
-
 def with_loops(states, k, s_last, s_all):
     found = [states[0], states[-2], states[-1]]
     for s, layers in ((s_last, states[len(states) - k :]), (s_all, states[1:])):
@@ -40,7 +26,7 @@ def with_loops(states, k, s_last, s_all):
     return tuple(found)
 
 
-RIGHT["six_inputs"] = [stacked, with_loops]
+RIGHT["six_inputs"] = [with_loops]
 
 # --- mix_as_matrix ---------------------------------------------------------------------------------------
 
@@ -49,24 +35,9 @@ def kronecker(W, s, gamma):
     return gamma * np.kron(soft(s)[:, None], W)
 
 
-def block_by_block(W, s, gamma):
-    d, out = W.shape
-    M = np.empty((len(s) * d, out))
-    for i, w in enumerate(soft(s)):
-        M[i * d : (i + 1) * d] = w * gamma * W
-    return M
-
-
-RIGHT["mix_as_matrix"] = [kronecker, block_by_block]
+RIGHT["mix_as_matrix"] = [kronecker]
 
 # --- control_labels --------------------------------------------------------------------------------------
-
-
-def with_a_dictionary(ids, labels, seed):
-    rng = np.random.default_rng(seed)
-    words = sorted({int(i) for i, label in zip(ids, labels, strict=True) if label != -100})
-    of = dict(zip(words, rng.choice(labels[labels != -100], size=len(words)), strict=True))
-    return np.array([-100 if label == -100 else of[int(i)] for i, label in zip(ids, labels, strict=True)])
 
 
 def with_a_table(ids, labels, seed):
@@ -78,7 +49,7 @@ def with_a_table(ids, labels, seed):
     return np.where(asked, table[ids], -100)
 
 
-RIGHT["control_labels"] = [with_a_dictionary, with_a_table]
+RIGHT["control_labels"] = [with_a_table]
 
 # --- find_the_fault --------------------------------------------------------------------------------------
 
@@ -115,18 +86,9 @@ RIGHT["find_the_fault"] = [first_that_is_true, by_the_last_layer]
 # --- break_even ------------------------------------------------------------------------------------------
 
 
-def by_counting(encoder, reader, head):
-    if reader >= encoder + head:
-        return 0
-    n = 1
-    while 2 * encoder + 6 * reader * n >= 6 * (encoder + head) * n:
-        n += 1
-    return n
-
-
 def by_division(encoder, reader, head):
     gain = 6 * (encoder + head - reader)
     return int(2 * encoder // gain) + 1 if gain > 0 else 0
 
 
-RIGHT["break_even"] = [by_counting, by_division]
+RIGHT["break_even"] = [by_division]

@@ -11,19 +11,12 @@ RIGHT = {}
 # --- best_span -------------------------------------------------------------------------------------------
 
 
-def with_a_table(start, end, longest):
-    total = start[:, None] + end[None, :]
-    ahead = np.arange(len(end))[None, :] - np.arange(len(start))[:, None]
-    total[(ahead < 0) | (ahead >= longest)] = -np.inf
-    return tuple(int(n) for n in np.unravel_index(np.argmax(total), total.shape))
-
-
 def by_ends(start, end, longest):
     spans = [(i, j) for j in range(len(end)) for i in range(max(0, j - longest + 1), j + 1)]
     return max(spans, key=lambda span: start[span[0]] + end[span[1]])
 
 
-RIGHT["best_span"] = [with_a_table, by_ends]
+RIGHT["best_span"] = [by_ends]
 
 # --- span_gradients --------------------------------------------------------------------------------------
 
@@ -39,34 +32,9 @@ def log_softmax_way(X, u, v, first, last):
     return dX, *found
 
 
-def row_by_row(X, u, v, first, last):
-    p, q = (np.exp(X @ w - (X @ w).max()) for w in (u, v))
-    p, q = p / p.sum(), q / q.sum()
-    dX, du, dv = np.zeros_like(X), np.zeros_like(u), np.zeros_like(v)
-    for i in range(len(X)):
-        a, b = (p[i] - (i == first)) / 2, (q[i] - (i == last)) / 2
-        dX[i] = a * u + b * v
-        du += a * X[i]
-        dv += b * X[i]
-    return dX, du, dv
-
-
-RIGHT["span_gradients"] = [log_softmax_way, row_by_row]
+RIGHT["span_gradients"] = [log_softmax_way]
 
 # --- align_tags ------------------------------------------------------------------------------------------
-
-
-def with_while(pieces, tags, room):
-    ids, labels, n = [], [], 0
-    while n < len(pieces):
-        word = pieces[n] if pieces[n] else [100]
-        if len(ids) + len(word) > room - 2:
-            break
-        ids.extend(word)
-        labels.append(tags[n])
-        labels.extend([-100 for _ in word[1:]])
-        n += 1
-    return [101, *ids, 102], [-100, *labels, -100]
 
 
 def with_ends(pieces, tags, room):
@@ -80,7 +48,7 @@ def with_ends(pieces, tags, room):
     return ids + [102], labels + [-100]
 
 
-RIGHT["align_tags"] = [with_while, with_ends]
+RIGHT["align_tags"] = [with_ends]
 
 # --- name_the_fault --------------------------------------------------------------------------------------
 
@@ -117,18 +85,10 @@ RIGHT["name_the_fault"] = [with_sets, in_another_order]
 # --- least_hits ------------------------------------------------------------------------------------------
 
 
-def from_below(n, p, level):
-    chances = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
-    for k in range(n + 1):
-        if sum(chances[k:]) <= level:
-            return k
-    return n + 1
-
-
 def with_arrays(n, p, level):
     chances = np.array([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
     good = np.flatnonzero(np.cumsum(chances[::-1])[::-1] <= level)
     return int(good[0]) if len(good) else n + 1
 
 
-RIGHT["least_hits"] = [from_below, with_arrays]
+RIGHT["least_hits"] = [with_arrays]

@@ -12,28 +12,13 @@ WRONG = {}
 # --- whole_loss ------------------------------------------------------------------------------------------
 
 
-def by_sums(means, counts):
-    total = 0.0
-    for mean, count in zip(means, counts, strict=True):
-        if count:
-            total += mean * count
-    return total / sum(counts)
-
-
 def by_average(means, counts):
     return np.average(np.nan_to_num(means), weights=counts)
 
 
-RIGHT["whole_loss"] = [by_sums, by_average]
+RIGHT["whole_loss"] = [by_average]
 
 # --- part_to_send ----------------------------------------------------------------------------------------
-
-
-def by_turns(rank, step, n):
-    part = rank - 1
-    for _ in range(step):
-        part -= 1
-    return (part + 2 * n) % n
 
 
 def from_the_end(rank, step, n):
@@ -41,16 +26,9 @@ def from_the_end(rank, step, n):
     return (rank + 1 + (n - 2 - step)) % n
 
 
-RIGHT["part_to_send"] = [by_turns, from_the_end]
+RIGHT["part_to_send"] = [from_the_end]
 
 # --- summed_and_clipped ----------------------------------------------------------------------------------
-
-
-def flat(shares, max_norm):
-    total = [np.sum(np.stack(arrays), axis=0) for arrays in zip(*shares, strict=True)]
-    norm = np.linalg.norm(np.concatenate([array.ravel() for array in total]))
-    factor = min(1.0, max_norm / (norm + 1e-12))
-    return [array * factor for array in total]
 
 
 def with_hypot(shares, max_norm):
@@ -63,16 +41,9 @@ def with_hypot(shares, max_norm):
     return [array / norm * max_norm for array in total]
 
 
-RIGHT["summed_and_clipped"] = [flat, with_hypot]
+RIGHT["summed_and_clipped"] = [with_hypot]
 
 # --- largest_world ---------------------------------------------------------------------------------------
-
-
-def by_counting(flops, rate, grad_bytes, bandwidth):
-    n = 1
-    while n < 100_000_000 and 2 * n / (n + 1) * grad_bytes / bandwidth <= flops / ((n + 1) * rate):
-        n += 1
-    return n
 
 
 def by_floor(flops, rate, grad_bytes, bandwidth):
@@ -84,7 +55,7 @@ def rounded_up(flops, rate, grad_bytes, bandwidth):
     return math.ceil(1 + flops / rate / (2 * grad_bytes / bandwidth))
 
 
-RIGHT["largest_world"] = [by_counting, by_floor]
+RIGHT["largest_world"] = [by_floor]
 WRONG["largest_world"] = [
     (rounded_up, "[round-down]"),
 ]

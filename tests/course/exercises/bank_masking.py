@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-
-from minigrad import Tensor, ops
 
 RIGHT = {}
 WRONG = {}
@@ -47,43 +43,24 @@ def with_infinity(S, allowed, dA):
     return A * (dA - np.einsum("ij,ij->i", A, dA)[:, None])
 
 
-def by_the_engine(S, allowed, dA):
-    low = np.where(allowed, 0, np.finfo(S.dtype).min).astype(S.dtype)
-    scores = Tensor(S, requires_grad=True, dtype=S.dtype)
-    ops.composed.softmax(scores + Tensor(low, dtype=S.dtype)).backward(dA)
-    return scores.grad * allowed.any(axis=1, keepdims=True)
-
-
-RIGHT["masked_gradient"] = [with_infinity, by_the_engine]
+RIGHT["masked_gradient"] = [with_infinity]
 
 # --- who_sees --------------------------------------------------------------------------------------------
 
 
-def pair_by_pair(documents, prefix, window):
+def in_numbers(documents, prefix, window):
     L = len(documents)
-    out = np.zeros((L, L), bool)
+    out = np.zeros((L, L), int)
     for i in range(L):
         for j in range(L):
             if documents[i] != documents[j] or documents[j] == 0:
                 continue
             if (j <= i or j < prefix) and abs(i - j) <= window:
-                out[i, j] = True
+                out[i, j] = 1
     return out
 
 
-def with_tri(documents, prefix, window):
-    L = len(documents)
-    order = np.tri(L, dtype=bool)
-    order[:, :prefix] = True
-    band = np.tri(L, L, window, dtype=bool) & np.tri(L, L, window, dtype=bool).T
-    return np.equal.outer(documents, documents) & (documents > 0) & order & band
-
-
-def in_numbers(documents, prefix, window):
-    return pair_by_pair(documents, prefix, window).astype(int)
-
-
-RIGHT["who_sees"] = [pair_by_pair, with_tri, in_numbers]
+RIGHT["who_sees"] = [in_numbers]
 
 # --- leaks_and_losses ------------------------------------------------------------------------------------
 
@@ -103,10 +80,6 @@ def drawn_anew(head, allowed):
     return leaks, losses
 
 
-def in_a_list(head, allowed):
-    return list(drawn_anew(head, allowed))
-
-
 def with_both_in_turn(head, allowed):
     n, m = allowed.shape
     Q, K, V = np.random.default_rng(2).standard_normal((3, max(n, m), 6))
@@ -119,7 +92,7 @@ def with_both_in_turn(head, allowed):
     return np.sum(seen > allowed), np.sum(seen < allowed)
 
 
-RIGHT["leaks_and_losses"] = [drawn_anew, in_a_list, with_both_in_turn]
+RIGHT["leaks_and_losses"] = [drawn_anew, with_both_in_turn]
 
 # --- leaked_share ----------------------------------------------------------------------------------------
 
@@ -129,19 +102,4 @@ def summed(variance):
     return np.mean((1 - t) / (1 - t + t * np.exp(variance / 2)))
 
 
-def on_a_long_text(variance):
-    L = 5000
-    total = 0.0
-    for i in range(L):
-        total += (L - 1 - i) / ((L - 1 - i) + (i + 1) * math.exp(0.5 * variance))
-    return total / L
-
-
-def in_closed_form(variance):
-    if variance == 0:
-        return 1 / 2
-    half = variance / 2
-    return (half * math.exp(half) - math.expm1(half)) / math.expm1(half) ** 2
-
-
-RIGHT["leaked_share"] = [summed, on_a_long_text, in_closed_form]
+RIGHT["leaked_share"] = [summed]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from fractions import Fraction
-
 import numpy as np
 
 RIGHT = {}
@@ -26,56 +22,9 @@ def with_sum(documents, number, start, middle, end, is_next, other, place):
     return a, joined(rest[other][place : place + (end - middle)]), 1
 
 
-def with_chain(documents, number, start, middle, end, is_next, other, place):
-    size = end - middle
-    if not is_next:
-        number_b, at = [n for n in range(len(documents)) if n != number][other], place
-    else:
-        number_b, at = number, middle
-    a = list(itertools.chain(*documents[number][start:middle]))
-    b = list(itertools.chain.from_iterable(documents[number_b][at : at + size]))
-    return a, b, int(not is_next)
-
-
-RIGHT["make_pair"] = [with_sum, with_chain]
+RIGHT["make_pair"] = [with_sum]
 
 # --- share_of_next ---------------------------------------------------------------------------------------
-
-
-def recursive(sentences, most):
-    seen = {0: (Fraction(0), Fraction(0))}
-
-    def expected(left):
-        if left not in seen:
-            n = min(left, most)
-            if n == 1:
-                nexts, pairs = expected(left - 1)
-                seen[left] = nexts, pairs + 1
-            else:
-                after = [expected(left - cut) for cut in range(1, n)]
-                nexts, pairs = (sum(column) / len(after) for column in zip(*after, strict=True))
-                used = expected(left - n)
-                seen[left] = (1 + used[0] + nexts) / 2, 1 + (used[1] + pairs) / 2
-        return seen[left]
-
-    nexts, pairs = expected(sentences)
-    return float(nexts / pairs)
-
-
-def by_visits(sentences, most):
-    """How often a chunk starts with so many sentences left."""
-    visits = np.zeros(sentences + 1)
-    visits[sentences] = 1
-    nexts = 0.0
-    for left in range(sentences, 0, -1):
-        n = min(left, most)
-        if n == 1:
-            visits[left - 1] += visits[left]
-            continue
-        nexts += visits[left] / 2
-        visits[left - n] += visits[left] / 2
-        visits[left - n + 1 : left] += visits[left] / 2 / (n - 1)
-    return nexts / visits[1:].sum()
 
 
 def as_arrays(sentences, most):
@@ -87,7 +36,7 @@ def as_arrays(sentences, most):
     return N[-1] / P[-1]
 
 
-RIGHT["share_of_next"] = [recursive, by_visits, as_arrays]
+RIGHT["share_of_next"] = [as_arrays]
 
 # --- hard_negative ---------------------------------------------------------------------------------------
 
@@ -105,13 +54,7 @@ def with_max(documents, number, a, size):
     return best[0], best[1]
 
 
-def with_arrays(documents, number, a, size):
-    found = list(runs_of(documents, number, size))
-    shares = np.array([sum(word in words for word in set(a)) for _, _, words in found])
-    return found[int(shares.argmax())][:2]
-
-
-RIGHT["hard_negative"] = [with_max, with_arrays]
+RIGHT["hard_negative"] = [with_max]
 
 # --- name_the_mistake ------------------------------------------------------------------------------------
 
@@ -155,16 +98,9 @@ RIGHT["name_the_mistake"] = [by_shares, with_means]
 # --- pairs_needed ----------------------------------------------------------------------------------------
 
 
-def by_trying(share, z_test, z_power):
-    n = 1
-    while abs(0.5 - share) < (z_test * 0.5 + z_power * math.sqrt(share - share**2)) / math.sqrt(n):
-        n += 1
-    return n
-
-
 def with_numpy(share, z_test, z_power):
     deviations = np.sqrt([0.25, share * (1 - share)])
     return int(np.ceil((deviations @ [z_test, z_power] / (share - 0.5)) ** 2))
 
 
-RIGHT["pairs_needed"] = [by_trying, with_numpy]
+RIGHT["pairs_needed"] = [with_numpy]

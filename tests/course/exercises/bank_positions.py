@@ -17,14 +17,7 @@ def stacked(L, d_model):
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(L, d_model)
 
 
-def by_complex_numbers(L, d_model):
-    turn = np.exp(1j * np.arange(L)[:, None] * 10000.0 ** (-np.arange(0, d_model, 2) / d_model))
-    out = np.empty((L, d_model))
-    out[:, 0::2], out[:, 1::2] = turn.imag, turn.real
-    return out
-
-
-RIGHT["sinusoids"] = [stacked, by_complex_numbers]
+RIGHT["sinusoids"] = [stacked]
 
 # --- shift_matrix ----------------------------------------------------------------------------------------
 
@@ -129,14 +122,4 @@ def from_the_table(d_model):
     return int(np.flatnonzero(np.diff(products) > 0)[0]) + 1
 
 
-def in_a_loop(d_model):
-    before, k = d_model / 2, 0
-    while True:
-        k += 1
-        now = sum(math.cos(k * 10000 ** (-2 * n / d_model)) for n in range(d_model // 2))
-        if now > before:
-            return k
-        before = now
-
-
-RIGHT["first_rise"] = [from_the_table, in_a_loop]
+RIGHT["first_rise"] = [from_the_table]

@@ -29,30 +29,9 @@ def by_patterns(language):
     return cost / total
 
 
-def with_none(language):
-    costs, weights = [], []
-    for text, weight in language.items():
-        for i in range(len(text)):
-            seen = [None if j == i else word for j, word in enumerate(text)]
-            rivals = 0
-            for other, w in language.items():
-                if [None if j == i else word for j, word in enumerate(other)] == seen:
-                    rivals += w
-            costs.append(np.log(rivals) - np.log(weight))
-            weights.append(weight)
-    return float(np.average(costs, weights=weights))
-
-
-RIGHT["floor_of"] = [by_patterns, with_none]
+RIGHT["floor_of"] = [by_patterns]
 
 # --- cost_of_doubt ---------------------------------------------------------------------------------------
-
-
-def loss_less_floor(r, s, n):
-    copy, other = r + (1 - r) / n, (1 - r) / n
-    loss = -copy * math.log(s + (1 - s) / n) - (n - 1) * other * math.log((1 - s) / n)
-    floor = -copy * math.log(copy) - ((n - 1) * other * math.log(other) if other else 0)
-    return loss - floor
 
 
 def copy_or_not(r, s, n):
@@ -61,7 +40,7 @@ def copy_or_not(r, s, n):
     return copy * math.log(copy / mine) + ((1 - copy) * math.log((1 - copy) / (1 - mine)) if copy < 1 else 0)
 
 
-RIGHT["cost_of_doubt"] = [loss_less_floor, copy_or_not]
+RIGHT["cost_of_doubt"] = [copy_or_not]
 
 # --- text_with_floor -------------------------------------------------------------------------------------
 
@@ -78,16 +57,6 @@ def until_narrow(floor, length):
     return low
 
 
-def from_above(floor, length):
-    """Of the rarer word: 1 - p from 0 up, in halving steps, to a cost that is not too large."""
-    rarer = 0.0
-    for step in 0.5 ** np.arange(1, 61):
-        q = rarer + step
-        if -q * np.log(q) - (1 - q) * np.log1p(-q) <= floor * length and q <= 0.5:
-            rarer = q
-    return 1 - rarer
-
-
 def with_recursion(floor, length, low=0.5, high=1.0, depth=70):
     p = 0.5 * low + 0.5 * high
     if depth == 0:
@@ -98,7 +67,7 @@ def with_recursion(floor, length, low=0.5, high=1.0, depth=70):
     return with_recursion(floor, length, low, p, depth - 1)
 
 
-RIGHT["text_with_floor"] = [with_recursion, until_narrow, from_above]
+RIGHT["text_with_floor"] = [with_recursion, until_narrow]
 
 # --- train_in_parts --------------------------------------------------------------------------------------
 
@@ -173,16 +142,8 @@ def with_cov(model, floor, error):
     return [int(np.ceil((variance - 2 * together[0, 1]) / error**2)), int(np.ceil(variance / error**2))]
 
 
-def by_hand(model, floor, error):
-    n = len(model)
-    gap = model - floor
-    same = ((gap - gap.mean()) ** 2).sum() / (n - 1)
-    other = sum(((x - x.mean()) ** 2).sum() / (n - 1) for x in (model, floor))
-    return [math.ceil(same / error**2), math.ceil(other / error**2)]
-
-
 def with_n(model, floor, error):
     return [math.ceil(v / error**2) for v in (np.var(model - floor), np.var(model) + np.var(floor))]
 
 
-RIGHT["words_needed"] = [with_cov, by_hand, with_n]
+RIGHT["words_needed"] = [with_cov, with_n]

@@ -1,11 +1,10 @@
-"""Answers to the exercises of chapter `published`, as others would write them."""
+"""Right answers to the exercises of chapter `published`, as learners write them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 RIGHT = {}
-WRONG = {}
 
 # --- mean_pool -------------------------------------------------------------------------------------------
 
@@ -18,13 +17,7 @@ def by_einsum(H, attention_mask):
     return np.einsum("bld,bl->bd", H, attention_mask) / attention_mask.sum(axis=1)[:, None]
 
 
-def by_weights(H, attention_mask):
-    shares = attention_mask / attention_mask.sum(axis=1, keepdims=True)  # (B, L)
-    return (shares[:, None] @ H)[:, 0]
-
-
-RIGHT["mean_pool"] = [text_by_text, by_einsum, by_weights]
-WRONG["mean_pool"] = [(lambda H, attention_mask: np.median(H, axis=1), "entries are off")]
+RIGHT["mean_pool"] = [text_by_text, by_einsum]
 
 # --- nearest ---------------------------------------------------------------------------------------------
 
@@ -40,9 +33,6 @@ def by_distance_of_unit_vectors(index, questions, k):
 
 
 RIGHT["nearest"] = [by_unit_vectors, by_distance_of_unit_vectors]
-WRONG["nearest"] = [
-    (lambda index, questions, k: np.argsort(-np.abs(questions @ index.T))[:, :k], "entries are off"),
-]
 
 # --- renamed ---------------------------------------------------------------------------------------------
 
@@ -68,24 +58,7 @@ def by_layers(state):
     return found
 
 
-def with_replace(state):
-    found = {}
-    for name, array in state.items():
-        new = name.replace("layers.", "encoder.layer.", 1)
-        if "in_proj" in new:
-            q, k, v = array.reshape(3, -1, *array.shape[1:])
-            found[new.replace("self_attn.in_proj_", "attention.self.query.")] = q
-            found[new.replace("self_attn.in_proj_", "attention.self.key.")] = k
-            found[new.replace("self_attn.in_proj_", "attention.self.value.")] = v
-            continue
-        for here, there in NAMES.items():
-            new = new.replace(f".{here}.", f".{there}.")
-        found[new] = array
-    return found
-
-
-RIGHT["renamed"] = [by_layers, with_replace]
-WRONG["renamed"] = [(lambda state: dict(sorted(state.items())), "it should")]
+RIGHT["renamed"] = [by_layers]
 
 # --- broken_download -------------------------------------------------------------------------------------
 
@@ -105,9 +78,3 @@ def by_the_last_entry(states):
 
 
 RIGHT["broken_download"] = [by_counts, by_the_last_entry]
-WRONG["broken_download"] = [
-    (
-        lambda states: min((np.abs(a).sum(), i, n) for i, s in enumerate(states) for n, a in s.items())[1:],
-        "it should",
-    ),
-]

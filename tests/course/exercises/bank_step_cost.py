@@ -20,12 +20,6 @@ def by_intensity(n, k, m, peak, bandwidth):
     return "compute", flops / peak
 
 
-def by_the_roof(n, k, m, peak, bandwidth):
-    flops = 2 * n * k * m
-    slope = bandwidth * flops / (4 * (n * k + k * m + n * m))
-    return ["compute" if slope >= peak else "memory", flops / min(slope, peak)]
-
-
 def bounds(flops, moved, peak, bandwidth):
     times = {"compute": flops / peak, "memory": moved / bandwidth}
     word = max(times, key=times.get)
@@ -40,16 +34,10 @@ def doubles_of_the_factors(n, k, m, peak, bandwidth):
     return bounds(2 * n * k * m, 8 * (n * k + k * m), peak, bandwidth)
 
 
-def milliseconds_first(n, k, m, peak, bandwidth):
-    word, seconds = by_intensity(n, k, m, peak, bandwidth)
-    return 1000 * seconds, word
-
-
-RIGHT["product_bound"] = [by_intensity, by_the_roof]
+RIGHT["product_bound"] = [by_intensity]
 WRONG["product_bound"] = [
     (the_word_alone, ("it should return 2 values", "[one-value]")),
     (doubles_of_the_factors, ("[other-bytes]", "[result-not-written]")),
-    (milliseconds_first, ("[other-units]", "[other-order]")),
 ]
 
 # --- from_which_length -----------------------------------------------------------------------------------
@@ -72,31 +60,6 @@ def bisected(d_k, peak, bandwidth):
     return high
 
 
-def bracket(flops, nbytes):
-    """The least L at which so many FLOPs take as long as so many bytes."""
-
-    def length(d_k, peak, bandwidth):
-        low, high = 0, 10**9
-        if flops(d_k, high) / peak < nbytes(d_k, high) / bandwidth:
-            return math.inf
-        while high - low > 1:
-            L = (low + high) // 2
-            if flops(d_k, L) / peak < nbytes(d_k, L) / bandwidth:
-                low = L
-            else:
-                high = L
-        return high
-
-    return length
-
-
-products_alone_of_one = bracket(lambda d_k, L: d_k * L * L, lambda d_k, L: 4 * (d_k * L + L * L))
-
-
-def printed(d_k, peak, bandwidth):
-    print(solved_for_the_length(d_k, peak, bandwidth))
-
-
 def one_before_or_minus_one(d_k, peak, bandwidth):
     length = bisected(d_k, peak, bandwidth)
     return -1 if length == math.inf else length - 1
@@ -104,9 +67,7 @@ def one_before_or_minus_one(d_k, peak, bandwidth):
 
 RIGHT["from_which_length"] = [solved_for_the_length, bisected]
 WRONG["from_which_length"] = [
-    (printed, "it returned None"),
     (one_before_or_minus_one, ("[last-that-waits]", "[no-such-length]")),
-    (products_alone_of_one, ("[half-the-work]", "[one-matrix]")),
 ]
 
 # --- worth_trying ----------------------------------------------------------------------------------------
@@ -153,20 +114,7 @@ def as_it_stands(x):
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def as_it_stands_in_place(x):
-    y = x**3
-    y *= 0.044715
-    y += x
-    y *= math.sqrt(2 / math.pi)
-    np.tanh(y, out=y)
-    y += 1
-    y *= 0.5
-    y *= x
-    return y
-
-
 RIGHT["gelu_in_16_passes"] = [by_a_sigmoid, half_in_the_constants]
 WRONG["gelu_in_16_passes"] = [
     (as_it_stands, ("it makes 18 passes", "[same-passes]")),
-    (as_it_stands_in_place, ("it makes 18 passes", "[same-passes]")),
 ]

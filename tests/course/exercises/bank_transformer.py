@@ -7,17 +7,6 @@ import numpy as np
 # --- shift_and_mask ---------------------------------------------------------------------------------------
 
 
-def joined(labels, source, start, pad):
-    first = np.full((len(labels), 1), start)
-    ids = np.hstack([first, labels[:, :-1]])
-    ids[ids == -100] = pad
-    T = labels.shape[1]
-    now = np.arange(T)[:, None] >= np.arange(T)
-    own = np.logical_and(now[None], (ids != pad)[:, None])
-    cross = np.ones((1, T, 1), bool) & (source != pad)[:, None]
-    return ids, own, cross
-
-
 def rolled(labels, source, start, pad):
     ids = np.roll(labels, 1, axis=1)
     ids[:, 0] = start
@@ -33,17 +22,6 @@ def rolled(labels, source, start, pad):
 def log_softmax(logits):
     top = np.max(logits)
     return logits - top - np.log(np.sum(np.exp(logits - top)))
-
-
-def as_a_mixture(logits, label, eps):
-    """A part of the plain loss, and a part of the mean over all words."""
-    V, log_p = logits.size, log_softmax(logits)
-    loss = (1 - eps) * -log_p[label] - eps * log_p.mean()
-    gradient = np.exp(log_p) - eps / V
-    gradient[label] -= 1 - eps
-    top, rest = 1 - eps + eps / V, eps / V
-    lowest = -top * np.log(top) - ((V - 1) * rest * np.log(rest) if eps else 0.0)
-    return loss, gradient, lowest
 
 
 def with_eye(logits, label, eps):
@@ -63,14 +41,6 @@ def by_rules(place):
     text = "source" if place in ("encoder", "BERT") else "target"
     hidden = [] if "step" in place else [f"{text} padding"]
     return text, text, (["later words"] if text == "target" and hidden else []) + hidden
-
-
-def one_by_one(place):
-    if place == "decoder, one step of writing":
-        return "target", "target", []
-    if place in ("GPT", "decoder, self-attention"):
-        return "target", "target", sorted(["target padding", "later words"])
-    return ("target" if "cross" in place else "source"), "source", ["source padding"]
 
 
 # --- fault_in_decoder -------------------------------------------------------------------------------------
@@ -120,22 +90,6 @@ def by_noise(decoder):
 # --- most_aligned_head ------------------------------------------------------------------------------------
 
 
-def head_by_head(weights, gold):
-    layers, h = weights[0].shape[:2]
-    best = (0, 0, -1.0)
-    for layer in range(layers):
-        for head in range(h):
-            hits = [
-                np.argmax(one[layer, head, t]) in place
-                for one, places in zip(weights, gold, strict=True)
-                for t, place in enumerate(places)
-                if len(place)
-            ]
-            if np.mean(hits) > best[2]:
-                best = (layer, head, float(np.mean(hits)))
-    return best
-
-
 def in_arrays(weights, gold):
     hits = total = 0
     for one, places in zip(weights, gold, strict=True):
@@ -147,9 +101,9 @@ def in_arrays(weights, gold):
 
 
 RIGHT = {
-    "shift_and_mask": [joined, rolled],
-    "smoothed_loss": [as_a_mixture, with_eye],
-    "masks_at": [by_rules, one_by_one],
+    "shift_and_mask": [rolled],
+    "smoothed_loss": [with_eye],
+    "masks_at": [by_rules],
     "fault_in_decoder": [by_slopes, by_noise],
-    "most_aligned_head": [head_by_head, in_arrays],
+    "most_aligned_head": [in_arrays],
 }
