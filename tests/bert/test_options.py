@@ -88,7 +88,7 @@ def test_a_command_that_is_none(capsys, command):
         ),
     ],
 )
-def test_a_command_with_a_slip(capsys, typed, help):
+def test_a_command_with_a_mistake(capsys, typed, help):
     with pytest.raises(SystemExit) as stop:
         main([typed, "runs/reduced", "The [MASK]."])
     assert stop.value.code == 2

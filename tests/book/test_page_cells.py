@@ -141,7 +141,7 @@ def test_a_check_names_the_mistake_then_says_right(context: Any, site_address: s
     page.get_by_role("button", name="Check attend").click()
     wrong = page.locator(".course-check.is-wrong")
     wrong.wait_for()
-    assert check.attend.slip("no-scale").sentence.replace("`", "") in wrong.inner_text()
+    assert check.attend.mistake("no-scale").sentence.replace("`", "") in wrong.inner_text()
     wrong.locator("summary", has_text="Hint 1 of").click()
     assert wrong.locator("summary", has_text="Hint 2 of").is_visible()
     replace(answer, RIGHT)

@@ -1,6 +1,6 @@
 """The list of the sources' mistakes, errata.toml: what chapter `errata` shows.
 
-An entry says what the document has, what is right and who says so, what sort of slip it is and whose, on what kind of
+An entry says what the document has, what is right and who says so, what sort of mistake it is and whose, on what
 evidence this course says so, where it is run, and which exercise's check turns it down. What its formula computes
 beside the right one is in `errata_runs.py`. A charge that does not hold keeps its number, withdrawn, with the reason.
 """
@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from bert_course.check.exercise import EXERCISES, Exercise
-from bert_course.check.slips import Slip
+from bert_course.check.mistakes import Mistake
 from bert_course.contents import NUMBERS, numbered
 
 # Each document and the number of its first erratum.
@@ -51,7 +51,7 @@ CHARGE = ("right", "primary", "kind", "evidence", "whose")
 class Erratum:
     """A mistake or a gap in one of the five documents, or a contradiction between them; or a charge that is withdrawn.
 
-    says: what the document says or leaves out, in this course's letters; "our copy" where the slip may be the
+    says: what the document says or leaves out, in this course's letters; "our copy" where the mistake may be the
     transcription's. computes: what that comes to, in words. right: what holds instead. primary: where that is written.
     unseen: what of `primary` this course knows from copies of copies only. kind: a key of KINDS. evidence: a key of
     EVIDENCE. whose: a key of WHOSE. chapters: the names of the chapters that show it, "errata" if that page does.
@@ -85,7 +85,7 @@ class Erratum:
         here = [f"erratum {self.number}"] if "errata" in self.chapters else []
         return ", ".join(there + here)
 
-    def check(self) -> tuple[Exercise, Slip] | None:
+    def check(self) -> tuple[Exercise, Mistake] | None:
         """The exercise whose check turns it down, and the wrong answer with this mistake that the check knows.
 
         Raises LookupError if there is no such exercise, or if it knows no such wrong answer.
@@ -96,7 +96,7 @@ class Erratum:
         if name not in EXERCISES:
             raise LookupError(f"erratum {self.number}: there is no check.{name}")
         try:
-            return EXERCISES[name], EXERCISES[name].slip(mistake)
+            return EXERCISES[name], EXERCISES[name].mistake(mistake)
         except LookupError as error:
             raise LookupError(f"erratum {self.number}: {error}") from None
 

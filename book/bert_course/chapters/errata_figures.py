@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bert_course.common.figures import Figure, Picture, figure
 
-TONES = {  # by whose slip it is
+TONES = {  # by whose mistake it is
     "text": ("first", "the document's"),
     "copy": ("third", "our copy's"),
     "paper": ("second", "a paper's"),
@@ -14,7 +14,7 @@ TONES = {  # by whose slip it is
 
 
 def error_bars(errors: Mapping[str, tuple[float, str]]) -> Picture:
-    """A bar for each formula, the largest error on top, in a colour for whose slip it is.
+    """A bar for each formula, the largest error on top, in a colour for whose mistake it is.
 
     errors: by the formula's name, its error and a key of `errata.WHOSE`.
     """

@@ -280,7 +280,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f"({', '.join(f'{side:,}' if side > 9999 else str(side) for side in shape)})"
 
 
-# --- The library's attention, and slips in it -------------------------------------------------------------
+# --- The library's attention, and mistakes in it -------------------------------------------------------------
 
 
 def bert_base_attention(X: np.ndarray, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray]:

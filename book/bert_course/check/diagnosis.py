@@ -1,7 +1,7 @@
 """Finding the mistake behind a wrong answer.
 
-It is the slip that does on every case what the answer does; or two at once; or a slip, and a fact about what is still
-wrong with it; or the slip behind most of the wrong cases; or what is true of the numbers. Beside the last two, and a
+It is the mistake that does on every case what the answer does; or two at once; or a mistake, and a fact about what is still
+wrong with it; or the mistake behind most of the wrong cases; or what is true of the numbers. Beside the last two, and a
 mistake that anybody makes, stands the line of the answer's own source that a small change puts right.
 """
 
@@ -24,9 +24,9 @@ import numpy as np
 from bert_course.check.differences import as_array, difference, has_digits, members
 from bert_course.check.errors import explained
 from bert_course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
+from bert_course.check.mistakes import CHANGED, Mistake, build, in_some_places, pairs
 from bert_course.check.mutants import EXCHANGED, Mutant, mutants
 from bert_course.check.outcome import Outcome
-from bert_course.check.slips import CHANGED, Slip, build, in_some_places, pairs
 from bert_course.check.trial import Trial
 from bert_course.check.watch import can_be_limited, time_limit
 
@@ -62,7 +62,7 @@ def diagnose(trial: Trial, outcomes: Sequence[Outcome], complaints: Sequence[str
 
 
 class _Search:
-    """An answer's outcomes, held against those of the slips."""
+    """An answer's outcomes, held against those of the mistakes."""
 
     def __init__(self, trial: Trial, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> None:
         self.trial, self.outcomes, self.complaints = trial, outcomes, complaints
@@ -74,7 +74,7 @@ class _Search:
         words = all(isinstance(one.value, str) for one in trial.expected)
         self.kinds = (True,) if words or all(self.right_ones) else (True, False)
         self.facts = Facts(trial.task.answer, *self.close)
-        self.slips = self._that_say_something()
+        self.mistakes = self._that_say_something()
         # Where one number is asked for, and one that is near will do, two mistakes or a change of many come near by chance.
         numbers = all(isinstance(one.value, int | float | np.number) for one in trial.expected)
         self.by_chance = max(self.close) > LOOSE and numbers
@@ -84,15 +84,15 @@ class _Search:
         first = self.wrong[0]
         if all(one.value is None and one.error is None for one in self.outcomes):
             return Diagnosis([], first)  # told already, and no sign of more
-        if slip := self._single(self.slips):
-            return Diagnosis([slip.sentence], first)
+        if mistake := self._single(self.mistakes):
+            return Diagnosis([mistake.sentence], first)
         place = self._place()
-        if slip := self._single(self._mutants):
-            return Diagnosis([slip.sentence, *place], first)
+        if mistake := self._single(self._mutants):
+            return Diagnosis([mistake.sentence, *place], first)
         part, measured = self._in_part(), self._measured
-        if not place and (both := self._two_slips(part)):
-            return Diagnosis(["Two slips at once.", f"(1) {both[0]}", f"(2) {both[1]}"], first)
-        # What is true of all wrong cases, if most are wrong, says more than a slip behind some of them.
+        if not place and (both := self._two_mistakes(part)):
+            return Diagnosis(["Two mistakes at once.", f"(1) {both[0]}", f"(2) {both[1]}"], first)
+        # What is true of all wrong cases, if most are wrong, says more than a mistake behind some of them.
         most = 2 * len(self.wrong) > len(self.complaints) and len(self.wrong) > 1
         if part and not (most and (measured or "").startswith("Every number")):
             return Diagnosis([part.sentence, *place], part.explained[0])
@@ -102,19 +102,23 @@ class _Search:
         found = [measured] if measured else []
         return Diagnosis([*found, *place], first, [text for text in asides if text])
 
-    def _that_say_something(self) -> Sequence[Slip]:
-        """Where the same whole number comes out on all cases, which many mistakes do: the slips that say so themselves."""
-        slips, values = self.trial.task.slips, [one.value for one in self.outcomes]
+    def _that_say_something(self) -> Sequence[Mistake]:
+        """Where the same whole number comes out on all cases, which many do: the mistakes that say so themselves."""
+        mistakes, values = self.trial.task.known_mistakes, [one.value for one in self.outcomes]
         if not all(isinstance(value, int | float | np.number) for value in values) or has_digits(values):
-            return slips
+            return mistakes
         if len(set(values)) > 1 or len(values) < 3:
-            return slips
+            return mistakes
         written = re.compile(rf"return (?:np\.|math\.)?{values[0]:g}(?:\.0)?$", re.MULTILINE)
-        return [slip for slip in slips if written.search("\n".join([slip.body, *dict(slip.edits).values()]))]
+        return [
+            mistake
+            for mistake in mistakes
+            if written.search("\n".join([mistake.body, *dict(mistake.edits).values()]))
+        ]
 
     @cached_property
-    def _mutants(self) -> Sequence[Slip]:
-        """Of anybody, and slips in some places only.
+    def _mutants(self) -> Sequence[Mistake]:
+        """Of anybody, and mistakes in some places only.
 
         None where one of so many explains the answer by chance: its values are words, or a few whole numbers.
         """
@@ -124,16 +128,16 @@ class _Search:
             return ()
         task = self.trial.task
         of_anybody = mutants(task.answer)
-        return (*in_some_places(task.answer, task.slips), *of_anybody) if of_anybody else ()
+        return (*in_some_places(task.answer, task.known_mistakes), *of_anybody) if of_anybody else ()
 
-    # --- One slip ----------------------------------------------------------------------------------------
+    # --- One mistake ----------------------------------------------------------------------------------------
 
-    def _single(self, slips: Sequence[Slip]) -> Slip | None:
-        """The slip that does on every case what the answer does."""
+    def _single(self, mistakes: Sequence[Mistake]) -> Mistake | None:
+        """The mistake that does on every case what the answer does."""
         for effects in self.kinds:
-            for slip in slips:
-                if self._alike(self.trial.with_slip(slip), effects):
-                    return slip
+            for mistake in mistakes:
+                if self._alike(self.trial.with_mistake(mistake), effects):
+                    return mistake
         return None
 
     def _alike(self, others: Iterator[Outcome], effects: bool) -> bool:
@@ -186,17 +190,17 @@ class _Search:
 
     # --- Two ---------------------------------------------------------------------------------------------
 
-    def _two_slips(self, part: Part | None) -> tuple[str, str] | None:
+    def _two_mistakes(self, part: Part | None) -> tuple[str, str] | None:
         fact = is_strong(self._measured) and not self.has_effects  # which says all
-        if fact or self.by_chance or len(self.slips) < len(self.trial.task.slips):
+        if fact or self.by_chance or len(self.mistakes) < len(self.trial.task.known_mistakes):
             return None
         both = self._pair(part)
         if both or all(self.right_ones):
             return both
-        return self._of_each_value() or self._slip_and_fact()
+        return self._of_each_value() or self._mistake_and_fact()
 
     def _of_each_value(self) -> tuple[str, str] | None:
-        """Of several returned values: two slips, each of which explains some of the wrong ones.
+        """Of several returned values: two mistakes, each of which explains some of the wrong ones.
 
         Of those that do, the two that would spoil the fewest of the others.
         """
@@ -206,14 +210,14 @@ class _Search:
         wrong = [n for n in range(len(right)) if not self._all_like(mine[n], right[n])]
         if not wrong:
             return None
-        # What a slip explains, how many others it spoils, and its sentence.
+        # What a mistake explains, how many others it spoils, and its sentence.
         found: list[tuple[set[int], int, str]] = []
-        for slip in self.slips:
-            theirs = self._values(list(self.trial.with_slip(slip)))
+        for mistake in self.mistakes:
+            theirs = self._values(list(self.trial.with_mistake(mistake)))
             if len(theirs) == len(mine):
                 explained = {n for n in wrong if self._all_like(mine[n], theirs[n])}
                 spoilt = sum(not self._all_like(theirs[n], right[n]) for n in range(len(right)))
-                found.append((explained, spoilt - len(explained), slip.sentence))
+                found.append((explained, spoilt - len(explained), mistake.sentence))
         both = [
             (spoilt + spoilt_too, first, second)
             for explained, spoilt, first in found
@@ -237,9 +241,9 @@ class _Search:
         )
 
     def _pair(self, part: Part | None) -> tuple[str, str] | None:
-        """Two slips that together do what the answer does.
+        """Two mistakes that together do what the answer does.
 
-        Where one slip alone explains all but one case, and that says no more than a word or yes or no, the second is
+        Where one mistake alone explains all but one case, and that says no more than a word or yes or no, the second is
         only a guess.
         """
         if part and not self.has_effects:
@@ -247,7 +251,7 @@ class _Search:
             if self._evidence(others) < 2:
                 return None
         task = self.trial.task
-        doubles = list(pairs(task.answer, self.slips))
+        doubles = list(pairs(task.answer, self.mistakes))
         for effects in self.kinds:
             for one, other, wrong in doubles:
                 if self._alike(self.trial.outcomes(wrong), effects):
@@ -256,40 +260,40 @@ class _Search:
         if not can_be_limited():
             return None
         with time_limit(SECONDS, CHANGED) as over:
-            for one, other, wrong in pairs(task.answer, self.slips, self._mutants):
+            for one, other, wrong in pairs(task.answer, self.mistakes, self._mutants):
                 if self._alike(self.trial.outcomes(wrong), self.kinds[-1]):
                     return one.sentence, other.sentence
                 if over():
                     break
         return None
 
-    def _only_later_values(self, slip: Slip) -> bool:
-        """Whether, of several values, a slip explains the first wrong one, and later ones are wrong in another way.
+    def _only_later_values(self, mistake: Mistake) -> bool:
+        """Whether, of several values, a mistake explains the first wrong one, and later ones are wrong in another way.
 
         It has to spoil these as well: what it leaves alone cannot follow from it.
         """
         found = False
         for outcome, right, other in zip(
-            self.outcomes, self.trial.expected, self.trial.with_slip(slip), strict=True
+            self.outcomes, self.trial.expected, self.trial.with_mistake(mistake), strict=True
         ):
             values = [members(one.value) for one in (outcome, right, other)]
             if not all(isinstance(value, tuple | list) and len(value) == len(values[0]) for value in values):
                 return False
             wrong = [one for one in zip(*values, strict=True) if difference(one[0], one[1], *self.close)]
-            explained = [difference(came, slips, *self.close) is None for came, _, slips in wrong]
+            explained = [difference(came, mistakes, *self.close) is None for came, _, mistakes in wrong]
             if wrong:  # values of this case
                 found = explained[0] and not explained[-1] and explained == sorted(explained, reverse=True)
-                spoilt = all(difference(slips, wanted, *self.close) for _, wanted, slips in wrong)
+                spoilt = all(difference(mistakes, wanted, *self.close) for _, wanted, mistakes in wrong)
                 if not found or not spoilt:
                     return False
         return found
 
-    def _slip_and_fact(self) -> tuple[str, str] | None:
-        """A slip, and what is true of the answer's numbers beside those that the slip gives."""
+    def _mistake_and_fact(self) -> tuple[str, str] | None:
+        """A mistake, and what is true of the answer's numbers beside those that the mistake gives."""
         if is_strong(self._measured) or any(outcome.error is not None for outcome in self.outcomes):
             return None
-        for slip in self.slips:
-            others = list(self.trial.with_slip(slip))
+        for mistake in self.mistakes:
+            others = list(self.trial.with_mistake(mistake))
             if any(other.error is not None for other in others):
                 continue
             apart = [
@@ -299,16 +303,16 @@ class _Search:
             ]
             fact = self.facts.sentence(apart)
             if fact and is_strong(fact) and not self._undone(others):
-                return slip.sentence, f"Apart from that: {fact[0].lower()}{fact[1:]}"
+                return mistake.sentence, f"Apart from that: {fact[0].lower()}{fact[1:]}"
         return None
 
     def _undone(self, others: Sequence[Outcome]) -> bool:
         """Whether the answer's numbers are much nearer to the right ones than a mistake's: what is beside it, undoes it."""
-        mine, slips, right = (
+        mine, mistakes, right = (
             _flat([one.value for one in of]) for of in (self.outcomes, others, self.trial.expected)
         )
-        alike = mine.shape == slips.shape == right.shape
-        return alike and bool(np.abs(mine - right).sum() < np.abs(slips - right).sum() / 4)
+        alike = mine.shape == mistakes.shape == right.shape
+        return alike and bool(np.abs(mine - right).sum() < np.abs(mistakes - right).sum() / 4)
 
     # --- In part -----------------------------------------------------------------------------------------
 
@@ -332,9 +336,9 @@ class _Search:
         cases than it explains is not behind the answer, which has those right.
         """
         best: dict[str, list[int]] = {}
-        for slip in self.slips:
+        for mistake in self.mistakes:
             explained, spoilt, open_ones = [], 0, len(self.wrong)
-            for place, other in enumerate(self.trial.with_slip(slip)):
+            for place, other in enumerate(self.trial.with_mistake(mistake)):
                 outcome, right = self.outcomes[place], self.trial.expected[place]
                 differs = not self.trial.same(other, right)
                 if self.right_ones[place]:
@@ -346,8 +350,8 @@ class _Search:
                 if 2 * most < len(self.wrong) or spoilt > most:  # the other cases need not be run
                     break
             else:
-                if spoilt <= len(explained) and len(explained) > len(best.get(slip.sentence, ())):
-                    best[slip.sentence] = explained
+                if spoilt <= len(explained) and len(explained) > len(best.get(mistake.sentence, ())):
+                    best[mistake.sentence] = explained
         most = max(map(len, best.values()), default=0)
         found = [sentence for sentence, places in best.items() if len(places) == most]
         if not most or len(found) != 1:
@@ -359,7 +363,7 @@ class _Search:
         where = where if count > 1 else "On the wrong case"
         return Part(f"{where} your answer gives what this mistake gives: {found[0]}", places)
 
-    # --- No slip -----------------------------------------------------------------------------------------
+    # --- No mistake -----------------------------------------------------------------------------------------
 
     @cached_property
     def _measured(self) -> str | None:

@@ -1,6 +1,6 @@
 """What an exercise's check does: try an answer on many inputs, and name the mistake behind a wrong one.
 
-A check knows a right answer and the typical wrong ones, written as edits of the right one (slips.py). A wrong answer
+A check knows a right answer and the typical wrong ones, written as edits of the right one (mistakes.py). A wrong answer
 that gives, on every input, what a typical wrong one gives has that mistake in it, or two that give it together: the
 learner is told the mistake, not only that a number is off. If none fits on every input, the one that explains most of
 them is named, or what was measured: the input, what came, what was expected, and what is true of the difference.
@@ -22,9 +22,9 @@ from bert_course.check import record
 from bert_course.check.cells import failed_since
 from bert_course.check.diagnosis import diagnose
 from bert_course.check.differences import described
+from bert_course.check.mistakes import source_of
 from bert_course.check.outcome import own_line
 from bert_course.check.report import Report, tell, tell_so_far
-from bert_course.check.slips import source_of
 from bert_course.check.trial import Answer, Task, Trial
 from bert_course.check.watch import Watch, no_trace, silent_lapack
 from bert_course.common.show import Source
@@ -70,7 +70,9 @@ class Exercise(Task):
     def sentences(self) -> list[str]:
         """What the check has to say of this exercise: its mistakes, its hints and the names of its cases."""
         cases = [name for name, *_ in self.cases(np.random.default_rng(0))]
-        return list(dict.fromkeys([*(slip.sentence for slip in self.slips), *self._hints, *cases]))
+        return list(
+            dict.fromkeys([*(mistake.sentence for mistake in self.known_mistakes), *self._hints, *cases])
+        )
 
     # --- For the learner ---------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What is true of a difference that no known slip explains: the same way on all wrong cases."""
+"""What is true of a difference that no known mistake explains: the same way on all wrong cases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Small changes of any code, one by one: of a sign, a border, an axis, a transpose.
 
-Made in the right answer they are mistakes that anybody makes; they stand behind the slips of an exercise, which know
-what it is about. Made in a learner's answer one of them may put it right, and then its place is that of the mistake.
+Made in the right answer they are mistakes that anybody makes; they come after the exercise's own, which know what it
+is about. Made in a learner's answer one of them may put it right, and then its place is that of the mistake.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bert_course.check.slips import Slip, parts_of
+from bert_course.check.mistakes import Mistake, parts_of
 
 
 @dataclass(frozen=True)
-class Mutant(Slip):
-    """A slip whose body is the source of a function with one place changed; a slip's edits can be made in it as well.
+class Mutant(Mistake):
+    """A mistake whose body is the source of a function with one place changed; a mistake's edits can be made in it as well.
 
     piece: what stood there. line: the line, or lines, that it stood in.
     """

@@ -1,4 +1,4 @@
-"""Trying an answer, or a slip, on the cases of an exercise, and what is wrong with what it does."""
+"""Trying an answer, or a mistake, on the cases of an exercise, and what is wrong with what it does."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bert_course.check.differences import (
     differing_dtypes,
     other_dtype,
 )
+from bert_course.check.mistakes import Mistake, build, parse
 from bert_course.check.outcome import Outcome, Probe
 from bert_course.check.report import Values
-from bert_course.check.slips import Slip, build, parse
 from bert_course.check.watch import Watch
 
 Answer = Callable[..., Any]
@@ -32,7 +32,7 @@ class Task:
 
     answer: a right one, which gives the task its name and its parameters. cases: from a random generator to tuples,
     what is special about an input (shown to the learner) and the arguments; each call of an answer gets arguments
-    that were made for it alone. mistakes: the typical wrong answers as text, the more special first (slips.py says
+    that were made for it alone. mistakes: the typical wrong answers as text, the more special first (mistakes.py says
     how). into: the parameter that takes the result, if it is not returned. probes: what else is looked at in each
     call. given: the function of the page that an answer has to call, where what goes into it is asked for.
     same_dtype: whether the text asks for the arguments' dtype; if not, another one is a remark, not a mistake.
@@ -55,21 +55,23 @@ class Task:
         return self.answer.__name__
 
     @cached_property
-    def slips(self) -> list[Slip]:
+    def known_mistakes(self) -> list[Mistake]:
         """The typical wrong answers."""
         return parse(self.mistakes)
 
-    def slip(self, id: str) -> Slip:
+    def mistake(self, id: str) -> Mistake:
         """The one with this id, the first if it is that of several. Raises LookupError where there is none."""
-        for slip in self.slips:
-            if id and slip.id == id:
-                return slip
-        known = ", ".join(dict.fromkeys(slip.id for slip in self.slips if slip.id)) or "none"
+        for mistake in self.known_mistakes:
+            if id and mistake.id == id:
+                return mistake
+        known = (
+            ", ".join(dict.fromkeys(mistake.id for mistake in self.known_mistakes if mistake.id)) or "none"
+        )
         raise LookupError(f"check.{self.name} knows no mistake [{id}]; its ids: {known}")
 
 
 class Trial:
-    """The cases of one seed, and what the right answer, a slip or a learner's answer does with them."""
+    """The cases of one seed, and what the right answer, a mistake or a learner's answer does with them."""
 
     def __init__(self, task: Task, seed: int) -> None:
         self.task, self.seed = task, seed
@@ -77,7 +79,7 @@ class Trial:
         self._parameters = list(inspect.signature(task.answer).parameters)
         self.unchanged = list(self._arguments())  # to see what a call has changed
         self.expected = list(self.outcomes(task.answer))
-        self._with_slips: dict[Slip, tuple[list[Outcome], Iterator[Outcome]]] = {}
+        self._with_mistakes: dict[Mistake, tuple[list[Outcome], Iterator[Outcome]]] = {}
 
     def _arguments(self) -> Iterator[dict[str, Any]]:
         """Each case's arguments by name: the same numbers each time, in objects that are new each time."""
@@ -93,13 +95,13 @@ class Trial:
                 outcome = Outcome(answer, arguments, unchanged, task.into, task.probes, task.given)
             yield outcome
 
-    def with_slip(self, slip: Slip) -> Iterator[Outcome]:
-        """What the right answer with this slip in it does with each case, which is tried once."""
-        if slip not in self._with_slips:
-            wrong = build(self.task.answer, slip)
+    def with_mistake(self, mistake: Mistake) -> Iterator[Outcome]:
+        """What the right answer with this mistake in it does with each case, which is tried once."""
+        if mistake not in self._with_mistakes:
+            wrong = build(self.task.answer, mistake)
             assert wrong  # a single one goes in, or raises
-            self._with_slips[slip] = [], self.outcomes(wrong)
-        done, others = self._with_slips[slip]
+            self._with_mistakes[mistake] = [], self.outcomes(wrong)
+        done, others = self._with_mistakes[mistake]
         for place in range(len(self.names)):
             if place == len(done):
                 done.append(next(others))

@@ -1,4 +1,4 @@
-"""Chapter `encoder`: the pooler, the encoder's parameters and its silent slips; encoder_assembly.py has the whole model."""
+"""Chapter `encoder`: the pooler, the encoder's parameters and its silent mistakes; encoder_assembly.py has the whole model."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ You call hide too few times. One call cannot show whether the positions change, 
     if (chosen & special).any(): -> if False:
 You do not notice labels of tokens that were not chosen. With these labels the model would learn to copy.
     if chosen[:, ~special].all(): -> if False:
-You do not notice that the places never change. With this slip the model guesses the same words in every epoch.
+You do not notice that the places never change. With this mistake the model guesses the same words in every epoch.
     if (chosen == chosen[0]).all(): -> if False:
 You do not notice that the padding counts in the 15 %. Compare with 15 % of the tokens that are not [PAD].
     if (chosen.sum(axis=1) > room).any(): -> if False:

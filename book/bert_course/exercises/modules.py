@@ -226,7 +226,7 @@ SLACK = 0.95  # another draw of the weights, or another width, may measure as mu
     minutes=20,
     cases=_width_cases,
     probes=(Probe(lambda arguments: None, _failing, decides=True),),
-    rtol=0.075,  # of a slip: the two conditions leave as much room
+    rtol=0.075,  # of a mistake: the two conditions leave as much room
     hints="""
 Write σ = g / √width, and find out for which g both conditions hold at width 100. The law says that this g then serves every width.
 

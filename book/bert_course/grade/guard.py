@@ -251,7 +251,7 @@ def _parts(loaded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             if name not in BY_PYTHON and (module_name, name) not in away:
                 yield from _of(f"{module_name}:{name}", value, module_name)
     for name, exercise in EXERCISES.items():
-        yield f"check.{name}", (exercise, type(exercise), exercise.slips)
+        yield f"check.{name}", (exercise, type(exercise), exercise.known_mistakes)
         for key, value in vars(exercise).items():
             if key not in STATE:
                 yield f"check.{name}.{key}", value

@@ -199,7 +199,7 @@ def _report(found: Verdict) -> str:
 def misconceptions(exercise: str, verdict: Verdict) -> list[str]:
     """The sentences of the check that were said of a wrong answer; or that there was none, or nothing to try."""
     told = " ".join(verdict.paragraphs)
-    found = [slip.sentence for slip in EXERCISES[exercise].slips if slip.sentence in told]
+    found = [mistake.sentence for mistake in EXERCISES[exercise].known_mistakes if mistake.sentence in told]
     if not found and not verdict.symptom:  # no case was tried
         return [NO_FUNCTION]
     return list(dict.fromkeys(found)) or [UNKNOWN]

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bert_course.check.exercise import EXERCISES
-from bert_course.check.slips import build
+from bert_course.check.mistakes import build
 from bert_course.grade import guard
 from bert_course.grade.inside import FONTS, NOBODY, Limits, Task, as_nobody, live
 from bert_course.grade.verdict import CRASHED, LOOK, TIMED_OUT, Verdict
@@ -285,7 +285,7 @@ def prepare() -> None:
     From then on, it is noted who takes an answer out of its check.
     """
     for exercise in EXERCISES.values():
-        build(exercise.answer, exercise.slips[0])
+        build(exercise.answer, exercise.known_mistakes[0])
     guard.note_who_takes_answers()
 
 

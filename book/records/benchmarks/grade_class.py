@@ -1,4 +1,4 @@
-"""Grade a class of two hundred, with answers from the banks and the checks' slips, and store what came of it.
+"""Grade a class of two hundred, with answers from the banks and the checks' mistakes, and store what came of it.
 
     python book/records/benchmarks/grade_class.py --record book/records/grade_class.json
 

@@ -43,7 +43,7 @@ def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
     # the lowest loss first: the far ones cannot be taken for BERT
     ranked = sorted(names, key=lambda name: min(ends(runs, name).values()))
     yield [(name, best_rate(runs, name), seed, SHORT) for name in ranked for seed in SEEDS[1:]]
-    # slips that a second rate may show: not by one seed alone
+    # mistakes that a second rate may show: not by one seed alone
     yield [(name, SECOND_RATE, seed, SHORT) for name in ("no scale", "second residual") for seed in SEEDS[1:]]
 
 

@@ -179,9 +179,9 @@ def test_the_check_that_catches_it_knows_it(erratum):
     found = erratum.check()
     assert (found is None) == (erratum.caught_by is None)
     if found is not None:
-        exercise, slip = found
+        exercise, mistake = found
         assert getattr(check, erratum.caught_by[0]) is exercise
-        assert slip.edits or slip.body
+        assert mistake.edits or mistake.body
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_the_draws_attention_is_that_of_the_library(one_draw):
 # --- What it draws ----------------------------------------------------------------------------------------
 
 
-def test_the_largest_error_is_on_top_and_each_slip_has_a_colour(axes_of):
+def test_the_largest_error_is_on_top_and_each_mistake_has_a_colour(axes_of):
     axes = axes_of(error_bars, {"small": (0.25, "paper"), "large": (1.5, "copy")})
     assert [bar.get_width() for bar in axes.patches] == [1.5, 0.25]
     to_rgba = pytest.importorskip("matplotlib.colors").to_rgba

@@ -12,7 +12,7 @@ from bert_course.chapters.many_heads import (
     bert_base_attention,
 )
 
-# --- The library's attention, and slips in it -------------------------------------------------------------
+# --- The library's attention, and mistakes in it -------------------------------------------------------------
 
 
 def test_the_attention_of_bert_base_is_the_sum_over_its_heads():

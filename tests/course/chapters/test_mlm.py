@@ -96,10 +96,10 @@ def test_training_on_the_ring_learns():
 
 @pytest.mark.no_arrays
 def test_the_chance_to_notice_is_that_of_simulated_counts():
-    rng, slip = np.random.default_rng(0), (0.81, 0.1, 0.09)
+    rng, mistake = np.random.default_rng(0), (0.81, 0.1, 0.09)
     for draws in (1000, 11_000, 30_000):
-        noticed = (mlm.fate_test(rng.multinomial(draws, slip, 40_000)) > -2 * math.log(0.05)).mean()
-        assert abs(noticed - mlm.chance_to_notice(draws, slip)) < 0.02
+        noticed = (mlm.fate_test(rng.multinomial(draws, mistake, 40_000)) > -2 * math.log(0.05)).mean()
+        assert abs(noticed - mlm.chance_to_notice(draws, mistake)) < 0.02
     assert mlm.chance_to_notice(500, (0.8, 0.1, 0.1)) == pytest.approx(0.05)
 
 

@@ -192,7 +192,7 @@ def known():
 
 def mistakes_told(exercise, lines):
     """The sentences of known mistakes among what was told."""
-    return [slip.sentence for slip in exercise.slips if slip.sentence in " ".join(lines)]
+    return [mistake.sentence for mistake in exercise.known_mistakes if mistake.sentence in " ".join(lines)]
 
 
 def test_a_mistake_is_told_by_its_name(known, told):
@@ -223,20 +223,20 @@ def test_an_id_is_not_shown(told):
     assert told(exercise, lambda x: x / 2 + 1)[2:4] == ["(1) You halve it.", "(2) You add 1."]
 
 
-def test_a_slip_is_found_by_its_id():
+def test_a_mistake_is_found_by_its_id():
     exercise = make(mistakes="None.\n    2 ->\n[halved] You halve it.\n    2 * x -> x / 2\n    2 -> 0.5")
-    assert exercise.slip("halved") is exercise.slips[1]
+    assert exercise.mistake("halved") is exercise.known_mistakes[1]
     for id in ("halves", "", "None."):
         with pytest.raises(LookupError, match=rf"check.double knows no mistake \[{id}\]; its ids: halved"):
-            exercise.slip(id)
+            exercise.mistake(id)
 
 
-def test_two_slips_get_both_sentences(known, told):
+def test_two_mistakes_get_both_sentences(known, told):
     lines = told(known, lambda x: x / 2 + 1)
-    assert lines[1:4] == ["Two slips at once.", "(1) You halve it.", "(2) You have made a table of it."]
+    assert lines[1:4] == ["Two mistakes at once.", "(1) You halve it.", "(2) You have made a table of it."]
 
 
-def test_a_single_mistake_comes_before_two_slips(told):
+def test_a_single_mistake_comes_before_two_mistakes(told):
     exercise = make(
         mistakes="One.\n    2 * x -> x\n\nTwo.\n    return -> return 1 *\n\nThree.\n    return 1 * x"
     )
@@ -377,7 +377,7 @@ def test_the_first_of_two_that_fit_is_told(told):
     assert told(exercise, lambda x: x)[1] == "First."
 
 
-# --- How much two slips, or one on some cases, are worth ------------------------------------------------
+# --- How much two mistakes, or one on some cases, are worth ------------------------------------------------
 
 
 def whole_numbers(rng):
@@ -406,7 +406,7 @@ Three is even here.
 """
 
 
-def test_a_second_slip_that_only_one_word_shows_is_not_told(told):
+def test_a_second_mistake_that_only_one_word_shows_is_not_told(told):
     exercise = make(answer=name_of, mistakes=NAMES, cases=whole_numbers)
     lines = told(exercise, lambda x: "odd")
     assert (
@@ -414,12 +414,12 @@ def test_a_second_slip_that_only_one_word_shows_is_not_told(told):
         == "On 3 of the 4 wrong cases your answer gives what this mistake gives: Even numbers are odd here."
     )
     halves = make(name="halves", mistakes=MISTAKES, cases=lambda rng: [("a", 1.5), ("b", 2.5), ("c", 3.5)])
-    assert "Two slips at once." in told(halves, lambda x: 1 + x / 2)
-    # Where a number that is near will do, two slips come near by chance.
+    assert "Two mistakes at once." in told(halves, lambda x: 1 + x / 2)
+    # Where a number that is near will do, two mistakes come near by chance.
     about = make(
         name="about", mistakes=MISTAKES, rtol=0.01, cases=lambda rng: [("a", 1.5), ("b", 2.5), ("c", 3.5)]
     )
-    assert "Two slips at once." not in told(about, lambda x: 1 + x / 2)
+    assert "Two mistakes at once." not in told(about, lambda x: 1 + x / 2)
 
 
 def mean_and_variance(x):
@@ -437,18 +437,18 @@ def test_a_later_value_may_follow_from_an_earlier_one(told):
         "A sum.\n    x.mean() -> x.sum()\n\nNo square.\n    (x - mean) ** 2 -> abs(x - mean)\n"
     )
     lines = told(exercise, lambda x: (x.sum(), abs(x - x.sum()).mean()))
-    assert lines[1:4] == ["Two slips at once.", "(1) A sum.", "(2) This may follow from (1). No square."]
+    assert lines[1:4] == ["Two mistakes at once.", "(1) A sum.", "(2) This may follow from (1). No square."]
 
 
-def test_what_a_slip_leaves_alone_does_not_follow_from_it(told):
+def test_what_a_mistake_leaves_alone_does_not_follow_from_it(told):
     exercise = two_moments(
         "Doubled.\n    return mean, -> return 2 * mean,\n\nNo square.\n    (x - mean) ** 2 -> abs(x - mean)\n"
     )
     lines = told(exercise, lambda x: (2 * x.mean(), abs(x - x.mean()).mean()))
-    assert lines[1:4] == ["Two slips at once.", "(1) Doubled.", "(2) No square."]
+    assert lines[1:4] == ["Two mistakes at once.", "(1) Doubled.", "(2) No square."]
 
 
-def test_a_slip_and_a_fact_that_undo_each_other_are_not_told(told):
+def test_a_mistake_and_a_fact_that_undo_each_other_are_not_told(told):
     """Two negations, of values that have changed places."""
     for_two = two_moments(
         "The signs, and the order.\n    return mean, ((x - mean) ** 2) -> return 0 - x.var(), -(mean + 0 * x)"
@@ -456,8 +456,8 @@ def test_a_slip_and_a_fact_that_undo_each_other_are_not_told(told):
     assert told(for_two, lambda x: (x.var(), x.mean()))[1] == "The values are right, and in the other order."
 
 
-def test_what_one_fact_says_is_not_told_as_two_slips(told):
-    """Here two slips come to the same as the other order."""
+def test_what_one_fact_says_is_not_told_as_two_mistakes(told):
+    """Here two mistakes come to the same as the other order."""
     both = two_moments(
         "The variance twice.\n    return mean, -> return x.var(),\n"
         "The mean twice.\n    ((x - mean) ** 2).mean() -> x.mean()"
@@ -469,7 +469,7 @@ def test_nor_are_two_negations_of_values_that_are_nearly_right(told):
     for_two = two_moments(
         "The signs, and n - 1.\n    return mean, ((x - mean) ** 2).mean() -> return -mean, -x.var(ddof=1)"
     )
-    assert "Two slips at once." not in told(for_two, lambda x: (x.mean(), x.var(ddof=1)))
+    assert "Two mistakes at once." not in told(for_two, lambda x: (x.mean(), x.var(ddof=1)))
 
 
 def mean_and_its_square(x):
@@ -477,7 +477,7 @@ def mean_and_its_square(x):
     return y + x.mean() ** 2
 
 
-def test_a_slip_that_is_made_in_some_places_is_told_as_such(told):
+def test_a_mistake_that_is_made_in_some_places_is_told_as_such(told):
     exercise = make(
         answer=mean_and_its_square,
         cases=lambda rng: [("two", np.array([1.5, -0.25, 4.0])), ("three", np.array([1.0, -2.5, 4.0, 9.5]))],
@@ -489,28 +489,28 @@ def test_a_slip_that_is_made_in_some_places_is_told_as_such(told):
     assert told(exercise, lambda x: np.median(x) + np.median(x) ** 2)[1] == "You take the median."
 
 
-def test_two_slips_are_found_by_the_value_that_each_is_behind(told):
+def test_two_mistakes_are_found_by_the_value_that_each_is_behind(told):
     """As whole bodies they could not both be made at once."""
     exercise = two_moments(
         "No mean.\n    return x.mean(), (x ** 2).mean()\n\nNo division.\n    return x.sum(), x.var()\n\n"
         "Other.\n    return x.max(), x.min()\n"
     )
     lines = told(exercise, lambda x: (x.sum(), (x * x).mean()))
-    assert lines[1:4] == ["Two slips at once.", "(1) No division.", "(2) No mean."]
-    assert "Two slips at once." not in told(exercise, lambda x: (x.sum(), 7.0))
+    assert lines[1:4] == ["Two mistakes at once.", "(1) No division.", "(2) No mean."]
+    assert "Two mistakes at once." not in told(exercise, lambda x: (x.sum(), 7.0))
 
 
-def test_a_slip_may_come_with_a_factor(told):
+def test_a_mistake_may_come_with_a_factor(told):
     exercise = two_moments("No square.\n    (x - mean) ** 2 -> abs(x - mean)")
     fact = "(2) Apart from that: every number is 0.5 times what it should be."
     lines = told(exercise, lambda x: (x.mean() / 2, abs(x - x.mean()).mean() / 2))
-    assert lines[1:4] == ["Two slips at once.", "(1) No square.", fact]
+    assert lines[1:4] == ["Two mistakes at once.", "(1) No square.", fact]
     of_the_second = "(2) Apart from that: the first of the 2 values is right. Of the second: every number is "
     lines = told(exercise, lambda x: (x.mean(), -abs(x - x.mean()).mean()))
     assert " ".join(lines).count(of_the_second + "the negative of what it should be.") == 1
-    assert "Two slips at once." not in told(exercise, lambda x: (x.mean(), 0 * x.sum()))
-    # With the factor alone behind it, no slip is named.
-    assert "Two slips at once." not in told(exercise, lambda x: (x.mean() / 2, x.var() / 2))
+    assert "Two mistakes at once." not in told(exercise, lambda x: (x.mean(), 0 * x.sum()))
+    # With the factor alone behind it, no mistake is named.
+    assert "Two mistakes at once." not in told(exercise, lambda x: (x.mean() / 2, x.var() / 2))
 
 
 def test_a_mistake_that_rounds_otherwise_is_recognised(told):
@@ -579,7 +579,7 @@ def test_another_dtype_is_a_mistake_where_the_text_asks_for_one(told):
     )
 
 
-def test_another_dtype_is_told_beside_a_slip(told):
+def test_another_dtype_is_told_beside_a_mistake(told):
     exercise = make(same_dtype=True, mistakes="You do not double.\n    2 * x -> x")
     lines = told(exercise, lambda x: x.astype(np.float64))
     assert "You do not double." in lines

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from doubling import make
 
+from bert_course.check.mistakes import CHANGED
 from bert_course.check.mutants import mutants
-from bert_course.check.slips import CHANGED
 from bert_course.check.watch import time_limit
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
@@ -79,7 +79,7 @@ def test_and_one_in_a_condition_or_an_order(change, words):
 
 def edited(function, change):
     """A function with a piece of its source changed."""
-    from bert_course.check.slips import source_of
+    from bert_course.check.mistakes import source_of
 
     source = source_of(function)
     assert source.count(change[0]) == 1
@@ -97,7 +97,7 @@ def test_with_a_mistake_that_the_exercise_knows_it_makes_two():
     exercise = make(answer=weighted, cases=cases, mistakes="You forget w.\n    w[i] * x[:, i] -> x[:, i]")
     answer = edited(edited_twice(), ("/ n", "* n"))
     assert exercise.report(answer, 0).paragraphs == [
-        "Two slips at once.",
+        "Two mistakes at once.",
         "(1) You forget w.",
         "(2) Somewhere, something is multiplied that has to be divided.",
     ]
@@ -145,7 +145,7 @@ def test_what_might_not_come_to_an_end_is_left_as_it_is(answer):
 
 
 def test_each_is_made_once():
-    bodies = [slip.body for slip in mutants(weighted)]
+    bodies = [mistake.body for mistake in mutants(weighted)]
     assert len(set(bodies)) == len(bodies) > 30
 
 

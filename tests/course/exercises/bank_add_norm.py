@@ -29,14 +29,14 @@ def in_place(x, y, gain, bias, eps):
     return x * gain + bias
 
 
-def two_slips(x, y, gain, bias, eps):
+def two_mistakes(x, y, gain, bias, eps):
     r = x + y
     return (r - r.mean(-1, keepdims=True)) / (r.std(-1, keepdims=True) + eps) * bias + gain
 
 
 RIGHT["add_norm"] = [with_numpys_functions, by_the_library]
 WRONG["add_norm"] = [
-    (two_slips, ("[eps-outside]", "[gain-bias-swapped]")),
+    (two_mistakes, ("[eps-outside]", "[gain-bias-swapped]")),
     (in_place, "it changes `x`"),
     (
         lambda x, y, gain, bias, eps: with_numpys_functions(

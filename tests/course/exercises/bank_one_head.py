@@ -52,7 +52,7 @@ def by_the_engine(X, W_Q, W_K, W_V, dZ):
     return tuple(Tensor(W.grad).numpy() for W in matrices)
 
 
-def two_slips_back(X, W_Q, W_K, W_V, dZ):
+def two_mistakes_back(X, W_Q, W_K, W_V, dZ):
     Q, K, V = X @ W_Q, X @ W_K, X @ W_V
     root = math.sqrt(K.shape[1])
     A = right_softmax(Q @ K.T / root)
@@ -62,7 +62,7 @@ def two_slips_back(X, W_Q, W_K, W_V, dZ):
 
 RIGHT["attention_gradients"] = [by_the_engine]
 WRONG["attention_gradients"] = [
-    (two_slips_back, ("[no-mean]", "[weights-transposed]")),
+    (two_mistakes_back, ("[no-mean]", "[weights-transposed]")),
 ]
 
 # --- look_left -------------------------------------------------------------------------------------------

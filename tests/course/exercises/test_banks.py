@@ -1,9 +1,9 @@
-"""Each exercise's check against its slips and a bank of answers: wrong ones get their message, right ones are accepted.
+"""Each exercise's check against its mistakes and a bank of answers: wrong ones get their message, right ones are accepted.
 
 A chapter's bank is a file `bank_*.py` beside this one with RIGHT, by exercise the answers, and, where there are any,
 WRONG, by exercise the pairs (answer, a piece of what its author must be told, or several). "[no-scale]" as a piece
-stands for the sentence with this id. A wrong answer that does on every case what one slip does is not in a bank: each
-slip is tested here as it is. Nor is a second right answer that differs in its formula alone: other rounding is tested
+stands for the sentence with this id. A wrong answer that does on every case what one mistake does is not in a bank: each
+mistake is tested here as it is. Nor is a second right answer that differs in its formula alone: other rounding is tested
 here too.
 """
 
@@ -30,7 +30,7 @@ from bert_course.check.differences import difference, equal
 from bert_course.check.exercise import EXERCISES, Exercise
 from bert_course.check.mutants import mutants
 from bert_course.check.outcome import Outcome
-from bert_course.check.slips import Slip, build, in_some_places, pairs
+from bert_course.check.mistakes import Mistake, build, in_some_places, pairs
 from bert_course.check.trial import Trial
 from bert_course.grade import command
 
@@ -75,7 +75,7 @@ def test_banks_are_of_exercises_that_there_are():
 
 @each_exercise
 def test_each_exercise_has_another_right_answer_and_mistakes(exercise):
-    right, sentences = banked(exercise, "RIGHT"), {slip.sentence for slip in exercise.slips}
+    right, sentences = banked(exercise, "RIGHT"), {mistake.sentence for mistake in exercise.known_mistakes}
     assert right, f"{exercise.name} has no right answer but its own"
     assert len(sentences) >= 6, f"{exercise.name} knows {len(sentences)} mistakes"
 
@@ -89,8 +89,8 @@ def test_an_id_stands_for_its_sentence():
         expected(exercise, "[halves]")
 
 
-def echoes(exercise: Exercise, wrong: list[Any]) -> Iterator[tuple[str, Slip]]:
-    """The wrong answers that do on every case what one slip does, and must be told its sentence and no more."""
+def echoes(exercise: Exercise, wrong: list[Any]) -> Iterator[tuple[str, Mistake]]:
+    """The wrong answers that do on every case what one mistake does, and must be told its sentence and no more."""
     trials = [Trial(exercise, seed) for seed in SEEDS]
 
     def done(answer: Callable[..., Any]) -> list[Outcome]:
@@ -98,18 +98,18 @@ def echoes(exercise: Exercise, wrong: list[Any]) -> Iterator[tuple[str, Slip]]:
 
     close = exercise.rtol, exercise.atol
     for answer, pieces in wrong:
-        for slip in exercise.slips:
-            if all(piece in slip.sentence for piece in expected(exercise, pieces)):
-                both = zip(done(answer), done(build(exercise.answer, slip)), strict=True)
+        for mistake in exercise.known_mistakes:
+            if all(piece in mistake.sentence for piece in expected(exercise, pieces)):
+                both = zip(done(answer), done(build(exercise.answer, mistake)), strict=True)
                 if all(one.same_value(other, *close) and one.same_effects(other) for one, other in both):
-                    yield answer.__qualname__, slip
+                    yield answer.__qualname__, mistake
 
 
 @each_exercise
-def test_no_answer_of_a_bank_is_an_echo_of_a_slip(exercise):
+def test_no_answer_of_a_bank_is_an_echo_of_a_mistake(exercise):
     with contextlib.redirect_stdout(io.StringIO()):
         found = list(echoes(exercise, banked(exercise, "WRONG")))
-    assert not found, "\n".join(f"{name} does what a slip does: {slip}" for name, slip in found)
+    assert not found, "\n".join(f"{name} does what a mistake does: {mistake}" for name, mistake in found)
 
 
 @pytest.mark.usefixtures("folder")
@@ -133,19 +133,19 @@ def test_an_echo_is_found():
 
 @each_exercise
 def test_wrong_answers_are_turned_down_with_their_message(exercise, told):
-    """On the cases of one seed each, in turn: an answer that no slip explains is held against all pairs of them."""
+    """On the cases of one seed each, in turn: an answer that no mistake explains is held against all pairs of them."""
     survivors, wrong = [], banked(exercise, "WRONG")
     for (answer, pieces), seed in zip(wrong, itertools.cycle(SEEDS), strict=False):
         pieces = expected(exercise, pieces)
         accepted, text = told(exercise, answer, seed)
-        a_second = len(pieces) == 1 and "Two slips" in text  # that is not there
+        a_second = len(pieces) == 1 and "Two mistakes" in text  # that is not there
         if accepted or a_second or not all(piece in text for piece in pieces):
             survivors.append(f"{answer.__qualname__}: expected {pieces} in {text!r}")
     assert not survivors, "\n".join(survivors)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_an_overwritten_gradient_is_one_slip_in_any_order_of_visits(seed, told):
+def test_an_overwritten_gradient_is_one_mistake_in_any_order_of_visits(seed, told):
     """Which use is kept depends on the order, and each value may come as soon as all its users have."""
 
     def overwritten(graph, output):
@@ -163,8 +163,8 @@ def test_an_overwritten_gradient_is_one_slip_in_any_order_of_visits(seed, told):
 
     accepted, text = told(EXERCISES["gradients"], overwritten, 0)
     assert not accepted
-    assert EXERCISES["gradients"].slip("one-use").sentence in text
-    assert "Two slips" not in text
+    assert EXERCISES["gradients"].mistake("one-use").sentence in text
+    assert "Two mistakes" not in text
 
 
 @each_seed
@@ -228,7 +228,7 @@ def test_clipping_that_keeps_float32_gets_no_remark(told):
 @each_exercise
 def test_mistakes_are_turned_down_on_the_cases_of_grading_too(exercise):
     """A class is graded on other cases than those of the notebook: no mistake may pass there by chance."""
-    mistakes = [build(exercise.answer, slip) for slip in exercise.slips]
+    mistakes = [build(exercise.answer, mistake) for mistake in exercise.known_mistakes]
     mistakes += [answer for answer, _ in banked(exercise, "WRONG")]
     with contextlib.redirect_stdout(io.StringIO()):
         passed = [place for place, answer in enumerate(mistakes) if exercise.accepts(answer, command.SEED)]
@@ -236,28 +236,28 @@ def test_mistakes_are_turned_down_on_the_cases_of_grading_too(exercise):
 
 
 @each_exercise
-def test_each_slip_is_told_apart_from_the_others(exercise):
-    """What makes the slip gets its sentence: it is no right answer, and not taken for another slip or for two."""
-    sentences = {slip.sentence for slip in exercise.slips}
+def test_each_mistake_is_told_apart_from_the_others(exercise):
+    """What makes the mistake gets its sentence: it is no right answer, and not taken for another mistake or for two."""
+    sentences = {mistake.sentence for mistake in exercise.known_mistakes}
     trial = Trial(exercise, 2026)
-    for slip in exercise.slips:
-        outcomes = list(trial.with_slip(slip))
+    for mistake in exercise.known_mistakes:
+        outcomes = list(trial.with_mistake(mistake))
         complaints = trial.complaints(outcomes)
-        assert any(complaints), slip
+        assert any(complaints), mistake
         text = " ".join(diagnose(trial, outcomes, complaints).paragraphs)
-        assert [sentence for sentence in sentences if sentence in text] == [slip.sentence], f"{slip}: {text}"
-        assert "Two slips" not in text, slip
+        assert [sentence for sentence in sentences if sentence in text] == [mistake.sentence], f"{mistake}: {text}"
+        assert "Two mistakes" not in text, mistake
 
 
 @pytest.mark.slow
 @each_exercise
-def test_two_slips_come_to_an_end(exercise):
-    """No combination of slips is an endless loop: each is tried when an answer is wrong.
+def test_two_mistakes_come_to_an_end(exercise):
+    """No combination of mistakes is an endless loop: each is tried when an answer is wrong.
 
-    Where a bank has a wrong answer that no slip explains, its quick test tries them all.
+    Where a bank has a wrong answer that no mistake explains, its quick test tries them all.
     """
     ended = []
-    for _, _, answer in pairs(exercise.answer, exercise.slips):
+    for _, _, answer in pairs(exercise.answer, exercise.known_mistakes):
         for _, *arguments in exercise.cases(np.random.default_rng(0)):
             with np.errstate(all="ignore"), contextlib.suppress(Exception):
                 answer(*arguments)
@@ -268,8 +268,8 @@ def test_two_slips_come_to_an_end(exercise):
 
 @each_exercise
 def test_mistakes_of_anybody_come_to_an_end(exercise):
-    for slip in [*mutants(exercise.answer), *in_some_places(exercise.answer, exercise.slips)]:
-        answer = build(exercise.answer, slip)
+    for mistake in [*mutants(exercise.answer), *in_some_places(exercise.answer, exercise.known_mistakes)]:
+        answer = build(exercise.answer, mistake)
         for _, *arguments in itertools.islice(exercise.cases(np.random.default_rng(0)), 1):
             with np.errstate(all="ignore"), contextlib.suppress(Exception):
                 answer(*arguments)
@@ -277,16 +277,16 @@ def test_mistakes_of_anybody_come_to_an_end(exercise):
 
 @pytest.mark.slow
 @each_exercise
-def test_two_slips_are_explained(exercise, told):
-    """A few drawn at random: they get sentences, their own or those of slips that come to the same.
+def test_two_mistakes_are_explained(exercise, told):
+    """A few drawn at random: they get sentences, their own or those of mistakes that come to the same.
 
-    But not where one number is asked for, and one that is near will do: there two slips are chance.
+    But not where one number is asked for, and one that is near will do: there two mistakes are chance.
     """
     _, *arguments = next(iter(exercise.cases(np.random.default_rng(0))))
     if max(exercise.rtol, exercise.atol) > LOOSE and isinstance(exercise.answer(*arguments), float | int):
         return
-    sentences = {slip.sentence for slip in exercise.slips}
-    doubles = [answer for _, _, answer in pairs(exercise.answer, exercise.slips)]
+    sentences = {mistake.sentence for mistake in exercise.known_mistakes}
+    doubles = [answer for _, _, answer in pairs(exercise.answer, exercise.known_mistakes)]
     for place in np.random.default_rng(0).choice(len(doubles), 4, replace=False):
         accepted, text = told(exercise, doubles[place], 0)
         assert accepted or any(sentence in text for sentence in sentences), text
@@ -294,7 +294,7 @@ def test_two_slips_are_explained(exercise, told):
 
 @pytest.mark.slow
 @each_exercise
-def test_no_slip_is_seen_in_every_error(exercise, told):
+def test_no_mistake_is_seen_in_every_error(exercise, told):
     def fails(*_):
         raise ValueError("a typing mistake")
 
@@ -304,7 +304,7 @@ def test_no_slip_is_seen_in_every_error(exercise, told):
     for answer in (fails, misspelt):
         accepted, text = told(exercise, answer, 0)
         assert not accepted
-        assert not [slip.sentence for slip in exercise.slips if slip.sentence in text]
+        assert not [mistake.sentence for mistake in exercise.known_mistakes if mistake.sentence in text]
 
 
 @each_exercise

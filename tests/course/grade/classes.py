@@ -1,4 +1,4 @@
-"""A class to grade: notebooks with answers of the banks and the checks' slips, and the verdict that each must get."""
+"""A class to grade: notebooks with answers of the banks and checks' mistakes, and the verdict that each must get."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def class_of(stem: str, bank_name: str, count: int, folder: Path) -> dict[tuple[
 
 
 def answers_to(name: str, bank_name: str) -> list[tuple[str, Expected]]:
-    """Cells with an answer to an exercise: all of a bank, and each of the check's slips; and what must come of each."""
+    """Cells with an answer to an exercise: all of a bank, and each mistake of the check; and what must come of each."""
     banks, bank = importlib.import_module("banks"), importlib.import_module(bank_name)
     exercise, wrong = EXERCISES[name], getattr(bank, "WRONG", {}).get(name, [])
     found = [(f"{bank_name}.RIGHT[{name!r}][{i}]", Expected(True)) for i in range(len(bank.RIGHT[name]))]
@@ -74,8 +74,8 @@ def answers_to(name: str, bank_name: str) -> list[tuple[str, Expected]]:
         for i, (_, pieces) in enumerate(wrong)
     ]
     found += [
-        (f"banks.slipped({name!r}, {i})", Expected(False, (slip.sentence,)))
-        for i, slip in enumerate(exercise.slips)
+        (f"banks.mistaken({name!r}, {i})", Expected(False, (mistake.sentence,)))
+        for i, mistake in enumerate(exercise.known_mistakes)
     ]
     return [(f"import banks, {bank_name}\n\n{name} = {answer}\n", what) for answer, what in found]
 

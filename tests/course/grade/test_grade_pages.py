@@ -33,7 +33,7 @@ from html_elements import Page
 pytestmark = pytest.mark.no_arrays
 
 NASTY = "<img src=x onerror=alert(1)>\"'&`</title><script>alert(1)</script>\0\ud800"
-SLIPS = list(dict.fromkeys(slip.sentence for slip in EXERCISES["attend"].slips))
+MISTAKES = list(dict.fromkeys(mistake.sentence for mistake in EXERCISES["attend"].known_mistakes))
 
 
 def row(student, right, exercise="attend", stem="one_head", **parts):
@@ -56,10 +56,10 @@ def shown(sentence):
 
 CLASS = [
     row("anna", RIGHT, title="attend: right.", more="5 cases."),
-    wrong("ben", SLIPS[0]),
-    wrong("cleo", SLIPS[0]),
-    wrong("dora", "Two slips at once.", f"(1) {SLIPS[1]}", f"(2) {SLIPS[0]}"),
-    wrong("emil", f"On 2 of the 3 wrong cases your answer gives what this mistake gives: {SLIPS[2]}"),
+    wrong("ben", MISTAKES[0]),
+    wrong("cleo", MISTAKES[0]),
+    wrong("dora", "Two mistakes at once.", f"(1) {MISTAKES[1]}", f"(2) {MISTAKES[0]}"),
+    wrong("emil", f"On 2 of the 3 wrong cases your answer gives what this mistake gives: {MISTAKES[2]}"),
     wrong("fay", "Every number is twice what it should be."),
     row("gil", WRONG, more="The answer cell of attend fails: NameError."),
     row("gus", TIMED_OUT, title="attend: no end in time."),
@@ -70,7 +70,14 @@ CLASS = [
 
 def test_a_mistake_is_known_by_the_checks_sentence():
     found = [misconceptions("attend", one.verdict) for one in CLASS[1:7]]
-    assert found == [[SLIPS[0]], [SLIPS[0]], [SLIPS[0], SLIPS[1]], [SLIPS[2]], [UNKNOWN], [NO_FUNCTION]]
+    assert found == [
+        [MISTAKES[0]],
+        [MISTAKES[0]],
+        [MISTAKES[0], MISTAKES[1]],
+        [MISTAKES[2]],
+        [UNKNOWN],
+        [NO_FUNCTION],
+    ]
 
 
 def test_the_instructor_sees_the_share_that_is_right():
@@ -94,7 +101,7 @@ def test_the_instructor_sees_how_many_made_each_mistake():
         "1 student of 8fay: On one token.",
     ]
     words = said(instructor_page(CLASS, []))
-    places = [words.index(shown(sentence)) for sentence in (*SLIPS[:3], NO_FUNCTION, UNKNOWN)]
+    places = [words.index(shown(sentence)) for sentence in (*MISTAKES[:3], NO_FUNCTION, UNKNOWN)]
     assert places == sorted(places)
 
 
@@ -116,7 +123,7 @@ def test_a_cell_that_is_not_there_is_looked_at_by_hand():
 
 
 def test_the_instructor_sees_how_many_were_answered():
-    rows = [row("anna", RIGHT), row("ben", NOT_ATTEMPTED), row("cleo", NO_CELL), wrong("dora", SLIPS[0])]
+    rows = [row("anna", RIGHT), row("ben", NOT_ATTEMPTED), row("cleo", NO_CELL), wrong("dora", MISTAKES[0])]
     assert "4 students, 4 exercises: 2 answered, 1 right." in said(instructor_page(rows, []))
 
 
@@ -145,7 +152,7 @@ def test_a_student_of_whom_nothing_was_read_is_among_the_students(tmp_path):
 def test_a_student_sees_own_exercises_alone():
     text = student_page("dora", [CLASS[3]])
     assert "0 of 1 exercises are right." in said(text)
-    assert shown(SLIPS[0]) in said(text)
+    assert shown(MISTAKES[0]) in said(text)
     for other in ("anna", "ben", "cleo"):
         assert other not in text
 

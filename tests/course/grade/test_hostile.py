@@ -25,7 +25,7 @@ RIGHT = """def attend(q, k, v):
 """
 FINE = "def score_scale(d_k, std_q, std_k):\n    return 1 / (math.sqrt(d_k) * std_q * std_k)\n"
 WRONG = "def attend(q, k, v):\n    return q @ k.T @ v\n"
-NO_SOFTMAX = EXERCISES["attend"].slip("no-softmax").sentence  # one of two that are told
+NO_SOFTMAX = EXERCISES["attend"].mistake("no-softmax").sentence  # one of two that are told
 FORGED = '{"right": "yes", "title": "attend: right."}'
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_course.check.slips import Slip, build, pairs, parse, source_of
+from bert_course.check.mistakes import Mistake, build, pairs, parse, source_of
 
 pytestmark = pytest.mark.no_arrays
 
@@ -34,11 +34,11 @@ You subtract.
 
 def test_a_text_is_read():
     assert parse(TEXT) == [
-        Slip("The sum is asked for by its half.", edits=(("/ 2", ""),)),
-        Slip("The sum is asked for by its half.", edits=(("total / 2", "total / 3"), ("x + y", "y + x"))),
-        Slip("That is the larger one.", body="if x > y:\n    return x\nreturn y"),
-        Slip("That is the larger one.", body="return max(x, y)"),
-        Slip("You subtract.", edits=(("+", "-"),)),
+        Mistake("The sum is asked for by its half.", edits=(("/ 2", ""),)),
+        Mistake("The sum is asked for by its half.", edits=(("total / 2", "total / 3"), ("x + y", "y + x"))),
+        Mistake("That is the larger one.", body="if x > y:\n    return x\nreturn y"),
+        Mistake("That is the larger one.", body="return max(x, y)"),
+        Mistake("You subtract.", edits=(("+", "-"),)),
     ]
 
 
@@ -49,14 +49,14 @@ def test_blank_lines_stand_between_bodies_alone():
 
 
 def test_an_indented_text_is_read_alike():
-    assert parse("\n    A.\n        x -> y\n") == [Slip("A.", edits=(("x", "y"),))]
+    assert parse("\n    A.\n        x -> y\n") == [Mistake("A.", edits=(("x", "y"),))]
 
 
 def test_one_place_can_be_wrong_in_several_ways():
-    assert parse("A.\n    x -> y || z || ") == [Slip("A.", ((("x", new)),)) for new in ("y", "z", "")]
+    assert parse("A.\n    x -> y || z || ") == [Mistake("A.", ((("x", new)),)) for new in ("y", "z", "")]
     assert parse("A.\n    a -> b ; x -> y || z") == [
-        Slip("A.", (("a", "b"), ("x", "y"))),
-        Slip("A.", (("a", "b"), ("x", "z"))),
+        Mistake("A.", (("a", "b"), ("x", "y"))),
+        Mistake("A.", (("a", "b"), ("x", "z"))),
     ]
 
 
@@ -65,9 +65,9 @@ def test_an_id_is_no_part_of_its_sentence():
         "[no-half] The sum is asked for\nby its half.\n    / 2 ->\n    2 -> 3\n[CLS] is missing.\n    + -> -"
     )
     assert parse(text) == [
-        Slip("The sum is asked for by its half.", edits=(("/ 2", ""),), id="no-half"),
-        Slip("The sum is asked for by its half.", edits=(("2", "3"),), id="no-half"),
-        Slip("[CLS] is missing.", edits=(("+", "-"),)),
+        Mistake("The sum is asked for by its half.", edits=(("/ 2", ""),), id="no-half"),
+        Mistake("The sum is asked for by its half.", edits=(("2", "3"),), id="no-half"),
+        Mistake("[CLS] is missing.", edits=(("+", "-"),)),
     ]
 
 
@@ -89,18 +89,18 @@ def test_a_text_that_lacks_something_is_refused(text, words):
         parse(text)
 
 
-def test_each_slip_makes_its_answer():
-    answers = [build(mean, slip) for slip in parse(TEXT)]
+def test_each_mistake_makes_its_answer():
+    answers = [build(mean, mistake) for mistake in parse(TEXT)]
     assert [answer(3, 6) for answer in answers] == [9, 3, 6, 6, -1.5]
     assert mean(3, 6) == 4.5
 
 
 def test_a_wrong_answer_may_call_the_right_one():
-    assert build(mean, Slip("Twice.", body="return 2 * right(x, y)"))(3, 6) == 9
+    assert build(mean, Mistake("Twice.", body="return 2 * right(x, y)"))(3, 6) == 9
 
 
 def test_an_edit_changes_every_place():
-    assert build(mean, Slip("Renamed.", edits=(("total", "whole"),)))(1, 2) == 1.5
+    assert build(mean, Mistake("Renamed.", edits=(("total", "whole"),)))(1, 2) == 1.5
 
 
 @pytest.mark.parametrize(
@@ -108,30 +108,30 @@ def test_an_edit_changes_every_place():
 )
 def test_an_edit_that_does_not_apply_is_refused(edits):
     with pytest.raises(ValueError, match="mean: an edit finds nothing, or two edits overlap"):
-        build(mean, Slip("Wrong.", edits=edits))
+        build(mean, Mistake("Wrong.", edits=edits))
 
 
 def test_an_edit_that_is_no_python_is_refused():
     with pytest.raises(SyntaxError):
-        build(mean, Slip("Wrong.", edits=(("total / 2", "total /"),)))
+        build(mean, Mistake("Wrong.", edits=(("total / 2", "total /"),)))
 
 
-def test_slips_of_different_places_are_paired():
-    slips = parse("A.\n    x + y -> x - y\n\nB.\n    / 2 -> / 4\n\nC.\n    + y -> * y\n\nA.\n    2 -> 8")
-    made = {(one.sentence, other.sentence): answer(3, 6) for one, other, answer in pairs(mean, slips)}
+def test_mistakes_of_different_places_are_paired():
+    mistakes = parse("A.\n    x + y -> x - y\n\nB.\n    / 2 -> / 4\n\nC.\n    + y -> * y\n\nA.\n    2 -> 8")
+    made = {(one.sentence, other.sentence): answer(3, 6) for one, other, answer in pairs(mean, mistakes)}
     assert made == {("A.", "B."): -0.75, ("B.", "C."): 4.5, ("C.", "A."): 2.25}
 
 
 def test_an_edit_goes_into_a_body():
-    slips = parse("A.\n    return max(x, y) / 2\n\nB.\n    / 2 -> / 4\n\nC.\n    return min(x, y)")
-    assert [(one.sentence, other.sentence, answer(3, 6)) for one, other, answer in pairs(mean, slips)] == [
+    mistakes = parse("A.\n    return max(x, y) / 2\n\nB.\n    / 2 -> / 4\n\nC.\n    return min(x, y)")
+    assert [(one.sentence, other.sentence, answer(3, 6)) for one, other, answer in pairs(mean, mistakes)] == [
         ("A.", "B.", 1.5)
     ]
 
 
 def test_a_pair_that_is_no_python_is_left_out():
-    slips = [Slip("A.", edits=(("total / 2", "(total / 2"),)), Slip("B.", edits=(("x + y", "x"),))]
-    assert list(pairs(mean, slips)) == []
+    mistakes = [Mistake("A.", edits=(("total / 2", "(total / 2"),)), Mistake("B.", edits=(("x + y", "x"),))]
+    assert list(pairs(mean, mistakes)) == []
 
 
 def decorated(text):

@@ -13,7 +13,7 @@ ways to be wrong in one place, and an edit changes every place where its left si
 arrow are a whole body; a blank line ends it, and another body may follow. In all of them `right` is the right answer.
 
 What stands in brackets before a sentence, small letters and hyphens, is an id, which the learner never sees: by it
-other files name the mistake (`Task.slip`), and stay as they are when the sentence gets better. Only what they name needs
+other files name the mistake (`Task.mistake`), and stay as they are when the sentence gets better. Only what they name needs
 one. Brackets without small letters, as of [CLS], are part of the sentence. A chapter goes by its name, "chapter
 `one_head`"; the learner reads its number.
 """
@@ -41,7 +41,7 @@ BRACKETS = re.compile(r"\[([^]]*[a-z][^]]*)\]\s*")  # with a small letter in the
 
 
 @dataclass(frozen=True)
-class Slip:
+class Mistake:
     """One wrong answer: what to tell whoever gave it, and the edits that make it, or a body in place of the right one.
 
     id: what other files call the sentence, if any does.
@@ -53,13 +53,13 @@ class Slip:
     id: str = ""
 
 
-def parse(mistakes: str) -> list[Slip]:
-    """The slips in a text as above, in its order.
+def parse(mistakes: str) -> list[Mistake]:
+    """The mistakes in a text as above, in its order.
 
     Raises ValueError for code that has no sentence above it, a sentence with nothing below it, and an id that is not
     of letters and hyphens or that stands a second time.
     """
-    slips: list[Slip] = []
+    found: list[Mistake] = []
     ids: dict[str, str] = {}  # to their sentences
     name, sentence, used = "", "", True
     # A block is lines of one kind: a sentence's, indented code, or blank ones.
@@ -77,11 +77,11 @@ def parse(mistakes: str) -> list[Slip]:
         elif kind == "code":
             if not sentence:
                 raise ValueError(f"no sentence stands above {lines[0].strip()!r}")
-            slips += [replace(slip, id=name) for slip in _slips(sentence, lines)]
+            found += [replace(one, id=name) for one in _mistakes(sentence, lines)]
             used = True
     if not used:
         raise ValueError(f"no wrong answer stands below {sentence!r}")
-    return slips
+    return found
 
 
 def _id_and_sentence(text: str) -> tuple[str, str]:
@@ -99,17 +99,17 @@ def _kind(line: str) -> str:
     return "blank" if not line.strip() else "code" if line.startswith(" ") else "sentence"
 
 
-def _slips(sentence: str, lines: list[str]) -> Iterator[Slip]:
+def _mistakes(sentence: str, lines: list[str]) -> Iterator[Mistake]:
     """One for each way to be wrong in lines with an arrow; the lines without are one body."""
     for line in lines:
         if " ->" in line:
             first, *more = line.split(" || ")
             edits = tuple(map(_edit, first.split(" ; ")))
-            yield Slip(sentence, edits)
+            yield Mistake(sentence, edits)
             for new in more:
-                yield Slip(sentence, (*edits[:-1], (edits[-1][0], new.strip())))
+                yield Mistake(sentence, (*edits[:-1], (edits[-1][0], new.strip())))
     if body := [line for line in lines if " ->" not in line]:
-        yield Slip(sentence, body=textwrap.dedent("\n".join(body)))
+        yield Mistake(sentence, body=textwrap.dedent("\n".join(body)))
 
 
 def _edit(text: str) -> Edit:
@@ -117,26 +117,26 @@ def _edit(text: str) -> Edit:
     return old.strip(), new.strip()
 
 
-def build(answer: Callable[..., Any], *slips: Slip) -> Callable[..., Any] | None:
-    """The answer with these slips in it; None if they do not go together: they change the same place, or one
-    leaves nothing for the other to change. For a single slip that does not apply, ValueError says why."""
+def build(answer: Callable[..., Any], *mistakes: Mistake) -> Callable[..., Any] | None:
+    """The answer with these mistakes in it; None if they do not go together: they change the same place, or one
+    leaves nothing for the other to change. For a single mistake that does not apply, ValueError says why."""
     name, head, body = parts_of(answer)
-    bodies = [slip.body for slip in slips if slip.body]
+    bodies = [mistake.body for mistake in mistakes if mistake.body]
     if len(bodies) > 1:
         return None
     text = textwrap.indent(bodies[0], "    ") if bodies else body
-    spans = _spans(text, [edit for slip in slips for edit in slip.edits])
+    spans = _spans(text, [edit for mistake in mistakes for edit in mistake.edits])
     if spans is None:
-        if len(slips) == 1:
+        if len(mistakes) == 1:
             raise ValueError(
-                f"{answer.__name__}: an edit finds nothing, or two edits overlap: {slips[0].edits}"
+                f"{answer.__name__}: an edit finds nothing, or two edits overlap: {mistakes[0].edits}"
             )
         return None
     scope = {**answer.__globals__, "right": answer}
     try:
         exec(_compiled(f"{head}\n{_replaced(text, spans)}", f"{CHANGED} {answer.__name__}>"), scope)
     except SyntaxError:
-        if len(slips) == 1:
+        if len(mistakes) == 1:
             raise
         return None
     return scope[name]
@@ -148,14 +148,14 @@ def _compiled(source: str, file: str) -> Any:
 
 
 def pairs(
-    answer: Callable[..., Any], slips: Sequence[Slip], others: Sequence[Slip] | None = None
-) -> Iterator[tuple[Slip, Slip, Callable[..., Any]]]:
-    """Each two slips with different sentences that can be made at once, and the answer with both in it.
+    answer: Callable[..., Any], mistakes: Sequence[Mistake], others: Sequence[Mistake] | None = None
+) -> Iterator[tuple[Mistake, Mistake, Callable[..., Any]]]:
+    """Each two mistakes with different sentences that can be made at once, and the answer with both in it.
 
-    others: what to make together with the slips, in place of these themselves.
+    others: what to make together with the mistakes, in place of these themselves.
     """
     for one, other in (
-        itertools.product(slips, others) if others is not None else itertools.combinations(slips, 2)
+        itertools.product(mistakes, others) if others is not None else itertools.combinations(mistakes, 2)
     ):
         if one.sentence != other.sentence and (both := build(answer, one, other)):
             yield one, other, both
@@ -180,13 +180,13 @@ def parts_of(function: Callable[..., Any]) -> tuple[str, str, str]:
     return definition.name, "\n".join(lines[:first]), "\n".join(lines[first:])
 
 
-def in_some_places(answer: Callable[..., Any], slips: Sequence[Slip]) -> list[Slip]:
-    """The slips whose edit, or exchange of two names, changes up to six places: made in some of these only."""
+def in_some_places(answer: Callable[..., Any], mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """The mistakes whose edit, or exchange of two names, changes up to six places: made in some of these only."""
     body = parts_of(answer)[2]
-    made: list[Slip] = []
-    for slip in slips:
-        exchange = len(slip.edits) == 2 and slip.edits[0] == slip.edits[1][::-1]
-        spans = _spans(body, slip.edits) if len(slip.edits) == 1 or exchange else None
+    made: list[Mistake] = []
+    for mistake in mistakes:
+        exchange = len(mistake.edits) == 2 and mistake.edits[0] == mistake.edits[1][::-1]
+        spans = _spans(body, mistake.edits) if len(mistake.edits) == 1 or exchange else None
         # A line has both of the names that are exchanged, or has them as they were.
         keys = [body.count("\n", 0, span[0]) if exchange else span[0] for span in spans or []]
         units = {
@@ -195,7 +195,7 @@ def in_some_places(answer: Callable[..., Any], slips: Sequence[Slip]) -> list[Sl
         for count in range(len(units) - 1, 0, -1) if len(units) <= 6 else ():
             for some in itertools.combinations(units.values(), count):
                 text = textwrap.dedent(_replaced(body, [span for unit in some for span in unit]))
-                made.append(Slip(f"{slip.sentence} {NOT_EVERYWHERE}", body=text))
+                made.append(Mistake(f"{mistake.sentence} {NOT_EVERYWHERE}", body=text))
     return made
 
 
