@@ -1,0 +1,51 @@
+"""What the checks say to a class of answers that their authors wrote without having seen the checks.
+
+`class/EXERCISE.txt` has the answers to an exercise as cells, each below a line `# %% KIND | what it is`; the kind is
+right, wrong (one mistake) or two (two mistakes, with a semicolon between them). Where a check accepts a wrong answer,
+or names the symptom and no mistake, the kind is followed by a comma and `accepted` or `symptom`. Which sentence is
+said, somebody has to read: `pytest -m slow -rP tests/course/exercises/test_class.py -k attend`.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from pathlib import Path
+
+import pytest
+
+from bert_course.check.exercise import EXERCISES
+
+CLASS = Path(__file__).parent / "class"
+
+pytestmark = [pytest.mark.slow, pytest.mark.numpy_only("answers are judged on NumPy")]
+
+
+def answers(exercise: str) -> list[tuple[str, str, str]]:
+    """The kind, the description and the code of each answer of the class."""
+    cells = re.split(r"(?m)^# %% ", (CLASS / f"{exercise}.txt").read_text(encoding="utf-8"))[1:]
+    return [
+        (*map(str.strip, cell.partition("\n")[0].split("|", 1)), cell.partition("\n")[2])  # type: ignore[misc]
+        for cell in cells
+    ]
+
+
+@pytest.mark.parametrize("exercise", sorted(path.stem for path in CLASS.glob("*.txt")))
+def test_what_the_check_says_to_the_class(exercise):
+    differing = []
+    for number, (kind, description, code) in enumerate(answers(exercise)):
+        file = f"<{exercise}, answer {number}>"
+        linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file
+        scope = {"__name__": "answers"}
+        exec(compile(code, file, "exec"), scope)
+        report = EXERCISES[exercise].report(scope[exercise], 0)
+        print(f"{kind}: {description}\n  [{report.verdict}] {report.more} {report.symptom}")
+        print("".join(f"  > {paragraph}\n" for paragraph in [*report.paragraphs, *report.besides]))
+        base, right = kind.partition(",")[0], report.verdict == "right"
+        if base == "right":
+            said = base if right else "right, rejected"
+        else:
+            said = f"{base}, accepted" if right else base if report.paragraphs else f"{base}, symptom"
+        if said != kind:
+            differing.append(f"{description}: {said}, it was: {kind}")
+    assert differing == []
