@@ -147,7 +147,11 @@ def first_red(tree: Path, tests: list[str], workers: int) -> str:
         str(workers),
         *tests,
     ]
-    environment = {**os.environ, "PYTHONPATH": str(tree), "OPENBLAS_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'book'}",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     told = subprocess.run(
         command, cwd=tree, env=environment, capture_output=True, text=True
     ).stdout.splitlines()
