@@ -292,6 +292,7 @@ def test_the_checkpoint_is_the_model_and_names_the_classes(tmp_path, task):
 
 RUN = """
 import sys
+from pathlib import Path
 import tiny, tiny_task
 folder, what = sys.argv[1:]
 run = tiny_task.run_in(Path(folder), "qa", resume=what == "resume", gradient_accumulation_steps=2, epochs=4)
