@@ -74,7 +74,7 @@ test: $(READY)  ## what a change can break where it is made: lint, types, all qu
 	$(call timed,tests on NumPy,$(PARALLEL))
 	$(call timed,the engine on the stand-in for CuPy,$(PARALLEL) --standin $(ENGINE) $(TRAINING) $(LATER))
 
-test-of: $(READY)  ## what an edit of one page, exercise or operation can break: make test-of NAME=softmax (a minute)
+test-of: linted  ## what an edit of one page, exercise or operation can break: make test-of NAME=softmax (a minute)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/ops tests/test_tensor.py tests/test_structure.py tests/course/exercises/test_banks.py \
 		tests/course/chapters tests/book/test_notebooks.py tests/book/test_rerun.py tests/book/test_readme_page.py tests/make/test_routes.py \
 		-k "$(or $(NAME),$(error of what? make test-of NAME=softmax)) or structure or ledger or readme or routes or every_operation"
