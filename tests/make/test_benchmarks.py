@@ -31,7 +31,7 @@ def lacking(wanted, found, where=""):
     """The names of one form that another lacks; of cases, kernels and libraries, those that took part."""
     if not isinstance(wanted, dict) or not isinstance(found, dict):
         return []
-    partial = where.endswith((".cases", ".blas", ".libraries", ".parted_from_pytorch.minigrad"))
+    partial = where.endswith((".cases", ".blas", ".libraries"))
     here = [f"{where}.{name}" for name in wanted if name not in found and not partial]
     return here + [
         one
