@@ -96,7 +96,7 @@ standin: $(READY)  # a leg of everything: models, training and course on the sta
 	$(call timed,models and course on the stand-in for CuPy,$(PARALLEL) --standin $(ABOVE))
 
 nbval: $(READY) $(PUBLISHED)  ## a leg of everything: run every notebook in Jupyter's kernel, and hold its outputs against the stored ones
-	$(call timed,notebooks,$(PARALLEL) --dist loadfile -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=1200 $(NOTEBOOKS))
+	$(call timed,notebooks,$(PARALLEL) --dist loadfile -p no:cacheprovider --nbval --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS))
 
 oracles: $(ORACLES)  # install PyTorch, transformers, tokenizers and an MPI, and hold everything against them
 	$(call timed,oracles,$(PARALLEL) -m oracle)

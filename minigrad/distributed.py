@@ -77,10 +77,6 @@ class World:
         self.bytes_given += array.nbytes
         return Sum()
 
-    def all_reduce(self, array: Array) -> None:
-        """Add up an array over all processes, in place."""
-        self.start_all_reduce(array).wait()
-
     def summed(self, numbers: Sequence[float]) -> list[float]:
         """Each of a few numbers, added up over all processes in float64; it waits."""
         return list(map(float, numbers))

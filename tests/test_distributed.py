@@ -202,7 +202,7 @@ def test_a_world_of_one(leaf):
     world = World()
     x = leaf(3)
     before = host(x.data).copy()
-    world.all_reduce(x.data)
+    world.start_all_reduce(x.data).wait()
     np.testing.assert_array_equal(host(x.data), before)
     assert (world.rank, world.size, world.is_first, world.bytes_given) == (0, 1, True, 24)
     assert world.summed([1, 0.5]) == [1.0, 0.5]

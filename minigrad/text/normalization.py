@@ -121,11 +121,6 @@ def word_places(text: str) -> Iterator[tuple[int, int]]:
     return (word.span() for word in _WORD.finditer(text))
 
 
-def is_punctuation(text: str) -> bool:
-    """Whether a text is one punctuation mark, which `pre_tokenize` makes a word of its own."""
-    return _PUNCTUATION.fullmatch(text) is not None
-
-
 def chunks(text: str) -> list[str]:
     """The parts of a raw text between white space. Each can be normalised by itself, and most come again and again.
 
@@ -261,7 +256,6 @@ _WHITE_SPACE = re.compile(f"[{_ranges(_WHITE_SPACE_RANGES)}]")
 # `str.strip` alone takes a few controls too
 WHITE_SPACE = "".join(map(chr, _code_points(_WHITE_SPACE_RANGES)))
 _CHINESE = re.compile(f"[{_ranges(_CHINESE_RANGES)}]")
-_PUNCTUATION = re.compile(f"[{_ranges(_PUNCTUATION_RANGES)}]")
 _WORD = re.compile(
     f"[{_ranges(_PUNCTUATION_RANGES)}]|[^{_ranges(_PUNCTUATION_RANGES + ' ' + _WHITE_SPACE_RANGES)}]+"
 )

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from sample_texts import HOSTILE, SETTINGS, TEXT
 
 from minigrad.text import normalization as text_module
-from minigrad.text.normalization import is_punctuation, normalize, pre_tokenize
+from minigrad.text.normalization import normalize, pre_tokenize
 
 pytestmark = pytest.mark.no_arrays
 
@@ -134,10 +134,3 @@ def test_runs_of_marks_equal_oracle(tokenizers):
 def test_pre_tokenize_equals_oracle(tokenizers, text):
     oracle = tokenizers.pre_tokenizers.BertPreTokenizer()
     assert pre_tokenize(text) == [word for word, _ in oracle.pre_tokenize_str(text)]
-
-
-@pytest.mark.parametrize(
-    ("text", "is_so"), [(".", True), ("$", True), ("—", True), ("a", False), ("", False), ("..", False)]
-)
-def test_one_punctuation_mark(text, is_so):
-    assert is_punctuation(text) is is_so
