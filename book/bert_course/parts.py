@@ -103,7 +103,8 @@ def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
 
     weights: arrays or Tensors. Returns W_T, W_S, W_P; norm, the (gain, bias) on the embeddings; layers, of each a
     dict with attention (a dict of W_Q, b_Q, … W_O, b_O), attention_norm and output_norm (gain, bias) and feed_forward
-    (W_1, b_1, W_2, b_2); pooler (W, b).
+    (W_1, b_1, W_2, b_2); pooler (W, b); and of the heads, where there are any, transform (W, b, gain, bias and the
+    decoder's bias) and seq_relationship (W, b).
     """
 
     def pair(name: str) -> tuple[Any, Any]:
@@ -127,12 +128,28 @@ def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
     while f"bert.encoder.layer.{number}.attention.self.query.weight" in weights:
         layers.append(layer(number))
         number += 1
+    heads: dict[str, Any] = {}
+    if "cls.predictions.bias" in weights:
+        dense, norm = (f"cls.predictions.transform.{name}" for name in ("dense", "LayerNorm"))
+        transform = (
+            f"{dense}.weight",
+            f"{dense}.bias",
+            f"{norm}.weight",
+            f"{norm}.bias",
+            "cls.predictions.bias",
+        )
+        heads["transform"] = tuple(weights[name] for name in transform)
+        heads["seq_relationship"] = (
+            weights["cls.seq_relationship.weight"],
+            weights["cls.seq_relationship.bias"],
+        )
     tables = {"W_T": "word", "W_S": "token_type", "W_P": "position"}
     return {
         **{letter: weights[f"bert.embeddings.{name}_embeddings.weight"] for letter, name in tables.items()},
         "norm": pair("embeddings.LayerNorm"),
         "layers": layers,
         "pooler": pair("pooler.dense"),
+        **heads,
     }
 
 
