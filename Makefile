@@ -28,7 +28,8 @@ LATER := $(addprefix tests/bert/test_,metrics.py predict.py story_scores.py task
 	$(addprefix tests/seq2seq/test_,masks.py recurrent_seq2seq.py scores.py translate.py training.py::test_a_run_and_what_it_leaves) \
 	$(filter-out $(LONG_CHAPTERS),$(wildcard tests/course/chapters/test_*.py))
 ABOVE := tests/text tests/stories tests/training tests/bert tests/seq2seq tests/course
-LEGS := test slow standin nbval site-check oracles gpu-check
+# The oracles before what is slow, some of which runs beside PyTorch.
+LEGS := test oracles slow standin nbval site-check gpu-check
 
 # $(call timed,NAME,COMMAND): the command, and a line that says how long it took.
 timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start)) s"

@@ -34,7 +34,7 @@ class Tensor:
             output.parents, output.rule = parents, backward
         return output
 
-    shape = property(lambda self: self.data.shape)
+    shape, dtype = property(lambda self: self.data.shape), property(lambda self: self.data.dtype)
 
     def __add__(self, other):
         other = as_tensor(other)
@@ -75,8 +75,7 @@ class Tensor:
     __truediv__ = lambda self, other: self * as_tensor(other) ** -1
     __radd__, __rmul__ = __add__, __mul__
 
-def as_tensor(x):
-    return x if isinstance(x, Tensor) else Tensor(x)
+def as_tensor(x): return x if isinstance(x, Tensor) else Tensor(x)
 
 def unbroadcast(dy, shape):
     """The gradient for an array of this shape that was broadcast to dy's: the sum over its copies."""
@@ -131,7 +130,8 @@ def layer_norm(x, gain, bias, eps):  # chapter 11
     def backward(dy):
         g = dy * gain.data
         share = x_hat * (g * x_hat).mean(axis=-1, keepdims=True)
-        return (g - g.mean(axis=-1, keepdims=True) - share) / size, dy * x_hat, dy
+        dx = (g - g.mean(axis=-1, keepdims=True) - share) / size
+        return dx, unbroadcast(dy * x_hat, gain.shape), unbroadcast(dy, bias.shape)
     return Tensor.from_op(x_hat * gain.data + bias.data, (x, gain, bias), backward)
 
 def cross_entropy(Y, true):  # chapter 13: logits (n, V), ids (n,) -> the mean of log Σ exp(y) - y[true]
@@ -147,8 +147,8 @@ def cross_entropy(Y, true):  # chapter 13: logits (n, V), ids (n,) -> the mean o
 def embed(input_ids, token_type_ids, W_T, W_S, W_P):
     return W_T[input_ids] + W_S[token_type_ids] + W_P[: input_ids.shape[1]]  # (B, L, d_model)
 
-def padding_mask(attention_mask):  # (B, L) of 1 and 0 -> (B, 1, 1, L), to be added to the scores
-    return Tensor(np.where(attention_mask == 0, np.finfo(np.float32).min, 0)[:, None, None])
+def padding_mask(attention_mask, dtype):  # (B, L) of 1 and 0 -> (B, 1, 1, L), to be added to the scores
+    return Tensor(np.where(attention_mask == 0, np.finfo(dtype).min, 0).astype(dtype)[:, None, None])
 
 def multi_head(X, weights, h, mask):
     B, L, d_model = X.shape
@@ -171,7 +171,7 @@ def pool(X, W, b):
 def bert(batch, model):
     """The last hidden state (B, L, d_model) and the pooled vector (B, d_model) of a batch's texts."""
     X = embed(batch["input_ids"], batch["token_type_ids"], model["W_T"], model["W_S"], model["W_P"])
-    X, mask = layer_norm(X, *model["norm"], model["eps"]), padding_mask(batch["attention_mask"])
+    X, mask = layer_norm(X, *model["norm"], model["eps"]), padding_mask(batch["attention_mask"], X.dtype)
     for layer in model["layers"]:
         Y = multi_head(X, layer["attention"], model["h"], mask)
         X = add_norm(X, Y, *layer["attention_norm"], model["eps"])
@@ -206,7 +206,8 @@ def new_model(V, d=64, h=2, N=2, L_max=64, seed=0):
         return {"attention": attention, "attention_norm": norm(), "feed_forward": wide, "output_norm": norm()}
     tables = {name: new(n, d, std=0.02) for name, n in (("W_T", V), ("W_S", 2), ("W_P", L_max))}
     heads = {"transform": (*linear(d, d), *norm(), new(V)), "seq_relationship": linear(d, 2), "h": h, "eps": 1e-12}
-    return {**tables, "norm": norm(), "layers": [layer() for _ in range(N)], "pooler": linear(d, d), **heads}
+    model = {**tables, "norm": norm(), "layers": [layer() for _ in range(N)], "pooler": linear(d, d), **heads}
+    return model | {"t": 0, "means": [[0 * p.data, 0 * p.data] for p in parameters(model)]}  # what AdamW keeps
 
 def parameters(part):
     """The tensors in a model, or in a part of one."""
@@ -298,23 +299,23 @@ def clip_gradients(gradients, max_norm):
     scale = max_norm / norm if norm > max_norm else 1.0
     return [g * scale for g in gradients], norm
 
-def train_step(batch, model, means, t, lr):
-    """Step number t of AdamW on the sum of both losses, which it returns. means: m and v of each parameter."""
+def train_step(batch, model, lr):
+    """One step of AdamW on the sum of both losses, which it returns."""
     mlm, nsp = losses(batch, model)
     (mlm + nsp).backward()
+    model["t"] += 1
     weights = parameters(model)
     gradients, _ = clip_gradients([p.grad for p in weights], 1.0)
-    for i, (p, g) in enumerate(zip(weights, gradients)):
+    for p, g, means in zip(weights, gradients, model["means"]):
         kept = 1 - 0.01 * lr * (p.data.ndim > 1)  # weight decay, of matrices alone
-        p.data, *means[i] = adam_step(kept * p.data, g, *means[i], t, lr, 0.9, 0.999, 1e-6)
+        p.data, *means[:] = adam_step(kept * p.data, g, *means, model["t"], lr, 0.9, 0.999, 1e-6)
         p.grad = None
     return float(mlm.data), float(nsp.data)
 
 def train(model, next_batch, steps, peak=2e-3):
     """The rate rises for a tenth of the steps, then falls to 0. Yields each step's two losses."""
-    means = [(np.zeros_like(p.data), np.zeros_like(p.data)) for p in parameters(model)]
-    for t in range(1, steps + 1):
-        yield train_step(next_batch(), model, means, t, peak * min(10 * t / steps, (steps - t) / (0.9 * steps)))
+    for t in range(steps):
+        yield train_step(next_batch(), model, peak * min(10 * t / steps, (steps - t) / (0.9 * steps)))
 
 def fill(pieces, model, ids, n=4):
     """For each [MASK] among some pieces the n likeliest ones, with their probabilities."""
@@ -324,8 +325,7 @@ def fill(pieces, model, ids, n=4):
     return [[(names[i], float(p[i])) for i in p.argsort()[: -n - 1 : -1]] for p in P]
 
 def main(path, steps=2000):
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    text = open(path, encoding="utf-8").read()
     ids = vocabulary_of(text)
     sentences = [pieces_of(one, ids) for one in re.split(r"(?<=[.!?])\s+|\n\s*\n", text) if one.strip()]
     if len(sentences) < 8:

@@ -1,34 +1,35 @@
-"""The whole course in one file, solutions/bert.py: found, run as a module, and given a model's weights."""
+"""The whole course in one file, solutions/bert.py; and the same file out of a learner's own answers.
+
+    python -m bert_course.one_file FOLDER [FILE] [TEXT]
+
+FOLDER has the learner's exercises, as `make lab` copies them. Writes FILE, by default my_bert.py, and trains it on a
+TEXT. What no exercise asks for, and what is missing or wrong, comes from the course's file, and a comment says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.resources import files
+import ast
+import functools
+import inspect
+import re
+import runpy
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
-from bert_course.parts import by_part
+import numpy as np
 
+from bert_course.common.engine import as_module, course_file
+from bert_course.parts import PARTS, Part, by_part, globals_of, work_in
+from minigrad.files import write_atomic
 
-def course_file() -> Path:
-    """Where solutions/bert.py is: in the repository, or inside the installed package.
-
-    Raises FileNotFoundError where it is in neither.
-    """
-    package = Path(str(files("bert_course")))
-    places = (package.parents[1] / "solutions" / "bert.py", package / "solutions" / "bert.py")
-    for place in places:
-        if place.exists():
-            return place
-    raise FileNotFoundError(f"the course's bert.py is in neither {places[0]} nor {places[1]}")
-
-
-def as_module(text: str, name: str = "bert") -> ModuleType:
-    """The module that such a file's text makes; it is not put among Python's own."""
-    module = ModuleType(name)
-    exec(compile(text, f"{name}.py", "exec"), module.__dict__)
-    return module
+FROM_THE_COURSE = "# from the course"
+ONES_OWN = "# yours"
+LIKE = 1e-4  # how near two steps on the learner's engine come to the course's, in float32
 
 
 def model_of(weights: Mapping[str, Any], h: int, eps: float, module: ModuleType) -> dict[str, Any]:
@@ -44,4 +45,140 @@ def model_of(weights: Mapping[str, Any], h: int, eps: float, module: ModuleType)
             return type(part)(map(tensors, part))
         return module.Tensor(part.copy(), requires_grad=True)
 
-    return {**tensors(by_part(weights)), "h": h, "eps": eps}
+    model = {**tensors(by_part(weights)), "h": h, "eps": eps, "t": 0}
+    means = [[np.zeros_like(p.data), np.zeros_like(p.data)] for p in module.parameters(model)]
+    return model | {"means": means}
+
+
+# --- A learner's -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class OwnFile:
+    """A file with a learner's answers in it: its text, which functions are the learner's, and what to say of others."""
+
+    text: str
+    own: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @functools.cached_property
+    def module(self) -> ModuleType:
+        """What the file defines."""
+        return as_module(self.text, "my_bert")
+
+
+def own_file(folder: str | Path = ".", **here: Callable[..., Any]) -> OwnFile:
+    """The course's file with the answers in a folder of exercises put in, and a line on each that is not; says them.
+
+    here: functions of this notebook, which may not have been saved. An answer is put in where its check accepts it and
+    two steps of training, on the engine of the file, do what they should.
+    """
+    text = course_file().read_text(encoding="utf-8")
+    names = defined(text)
+    found = OwnFile(text)
+    for part in PARTS:
+        work = work_in(part.chapter, Path(folder), here)
+        fault = None if work.states[part.name] == "yours" else work.states[part.name]
+        if fault is None:
+            new, fault = _with(found.text, part, work.functions[part.name], names)
+            found.text = new or found.text
+        if fault is None:
+            found.own.append(part.name)
+        else:
+            found.said.append(f"{part.name}: the course's; {fault}")
+    found.text = _marked(found.text, found.own)
+    own = textwrap.fill(f"yours: {', '.join(found.own) or 'nothing yet'}", 78, subsequent_indent="    ")
+    print("\n".join([own, *found.said]))
+    return found
+
+
+def defined(text: str) -> set[str]:
+    """The names that a file defines or imports."""
+    return set(as_module(text).__dict__)
+
+
+def _with(
+    text: str, part: Part, function: Callable[..., Any], names: set[str]
+) -> tuple[str | None, str | None]:
+    """The file with a learner's function in the place of its own, or None and why not."""
+    try:
+        source = "\n\n".join(_sources(function, names))
+        (node,) = (one for one in ast.parse(text).body if getattr(one, "name", "") == part.name)
+        lines = text.split("\n")
+        assert isinstance(node, ast.FunctionDef)
+        new = "\n".join([*lines[: node.lineno - 1], _on_the_file(source), *lines[node.end_lineno :]])
+        apart = float(np.abs(two_steps(new) - two_steps(course_file().read_text(encoding="utf-8"))).max())
+    except Exception as error:
+        return None, f"on the engine of the file yours raises {type(error).__name__}: {error}"
+    if not apart < LIKE:
+        return None, f"on the engine of the file yours trains otherwise, by {apart:.2g}"
+    return new, None
+
+
+def _sources(function: Callable[..., Any], names: set[str], known: tuple[str, ...] = ()) -> Iterator[str]:
+    """The source of a function, after that of the other functions of its notebook which it calls."""
+    assert isinstance(function, FunctionType)
+    for name in dict.fromkeys(globals_of(function.__code__)):
+        other = function.__globals__.get(name)
+        if name in names or name in known or other is None or name in ("ops", "parts"):
+            continue
+        if isinstance(other, ModuleType):
+            yield f"import {other.__name__} as {name}"
+        elif isinstance(other, FunctionType):
+            yield from _sources(other, names, (*known, function.__name__, name))
+        else:
+            yield f"{name} = {other!r}"
+    yield textwrap.dedent(inspect.getsource(function)).rstrip()
+
+
+def _on_the_file(source: str) -> str:
+    """A learner's source as it stands in the file, where operations and parts are functions beside it."""
+    source = re.sub(r"^(def \w+\([^)]*?)\bparts,\s*", r"\1", source, flags=re.MULTILINE)
+    return re.sub(r"\b(?:ops|parts)\.(?=\w)", "", source)
+
+
+def _marked(text: str, own: list[str]) -> str:
+    """The file with a comment above each function and class that says whose it is."""
+    lines = text.split("\n")
+    nodes = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    for node in reversed(nodes):
+        lines.insert(node.lineno - 1, ONES_OWN if node.name in own else FROM_THE_COURSE)
+    return "\n".join(lines)
+
+
+@functools.lru_cache(64)
+def two_steps(text: str) -> np.ndarray:
+    """Both losses of two steps with a file, and the parameters that they leave, on a model of hand's size."""
+    module, rng = as_module(text), np.random.default_rng(0)
+    model = module.new_model(13, d=4, h=2, N=1, L_max=6)
+    for p in module.parameters(model):
+        p.data = p.data + np.float32(0.3) * rng.standard_normal(p.shape).astype(np.float32)
+    found: list[Any] = []
+    for _ in range(2):
+        places = np.tile(np.arange(6), (3, 1))
+        mask = (places < np.array([[6], [4], [5]])).astype(np.int64)
+        batch = {
+            "input_ids": rng.integers(0, 13, (3, 6)),
+            "token_type_ids": (places > 3) * mask,
+            "attention_mask": mask,
+            "labels": np.where(places % 3 == 1, rng.integers(0, 13, (3, 6)), -100),
+            "next_sentence_label": np.array([0, 1, 1]),
+        }
+        found.append(module.train_step(batch, model, 1e-2))
+    return np.concatenate([np.ravel(found), *(p.data.ravel() for p in module.parameters(model))])
+
+
+def main(arguments: list[str]) -> None:
+    """The command: see the top of this file."""
+    if not 1 <= len(arguments) <= 3 or not Path(arguments[0]).is_dir():
+        sys.exit(__doc__)
+    file = Path(arguments[1] if len(arguments) > 1 else "my_bert.py")
+    write_atomic(file, own_file(arguments[0]).text.encode())
+    print(f"written: {file}")
+    if len(arguments) == 3:
+        sys.argv = [str(file), arguments[2]]
+        runpy.run_path(str(file), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

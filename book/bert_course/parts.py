@@ -1,8 +1,8 @@
 """What a learner has written of BERT: `mine("masking")` takes it out of their notebook of that chapter.
 
-The exercises of chapters `wordpiece` to `encoder` are the parts of BertModel, forward, on NumPy's arrays. `PARTS` is
-the one list of their names and of what goes in and out; the last exercise of chapter `encoder` puts the learner's own
-parts together.
+The exercises of chapters `arrays` to `pretraining` are an engine, its optimiser, the parts of BERT and its losses.
+`PARTS` is the one list of their names and of what goes in and out; the last exercise of chapter `encoder` puts the
+learner's own BERT together, chapter `pretraining` trains it.
 
 A notebook's cells with the tag `mine` are its parts and the imports that they need. They are run where `mine` is
 called, in a namespace of their own; the other cells are not.
@@ -11,8 +11,10 @@ called, in a namespace of their own; the other cells are not.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dis
 import inspect
+import io
 import json
 import linecache
 import textwrap
@@ -42,8 +44,32 @@ class Part(NamedTuple):
 
 
 # L tokens, h heads, d_k = d_model / h; "…" is any number of axes. Weights are (in, out), masks 1 for a token and 0 for
-# padding. Where an array of floats comes in, the result has its dtype.
+# padding. Floats are Tensors, and the result has their dtype; ids, segments, masks and labels are arrays.
 PARTS: tuple[Part, ...] = (
+    Part(
+        "arrays",
+        "unbroadcast",
+        ("dy", "shape"),
+        "an array, a shape that broadcasts to its own -> an array of that shape: the sum over the copies",
+    ),
+    Part(
+        "reverse_mode",
+        "backward",
+        ("output",),
+        "a Tensor of the course's file -> nothing: adds to .grad of each leaf behind it",
+    ),
+    Part(
+        "optimisers",
+        "adam_step",
+        ("theta", "g", "m", "v", "t", "lr", "beta1", "beta2", "eps"),
+        "four arrays of one shape, numbers -> theta, m, v",
+    ),
+    Part(
+        "optimisers",
+        "clip_gradients",
+        ("gradients", "max_norm"),
+        "a list of arrays, a number -> such a list, the joint norm before",
+    ),
     Part(
         "wordpiece",
         "split_word",
@@ -64,6 +90,13 @@ PARTS: tuple[Part, ...] = (
         "(B, L), (B, L), (V, d_model), (2, d_model), (512, d_model) -> (B, L, d_model)",
     ),
     Part(
+        "embeddings",
+        "look_up",
+        ("W", "ids"),
+        "(V, d_model), (…) of whole numbers -> (…, d_model): an operation, which is W[ids]",
+    ),
+    Part("one_head", "softmax", ("S",), "(…, n) -> (…, n): an operation, over the last axis"),
+    Part(
         "many_heads",
         "multi_head",
         ("X", "weights", "h", "mask"),
@@ -80,9 +113,9 @@ PARTS: tuple[Part, ...] = (
         "feed_forward",
         "feed_forward",
         ("X", "W_1", "b_1", "W_2", "b_2"),
-        "(…, d_model), (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,) -> (…, d_model), with GELU "
-        "in its erf form",
+        "(…, d_model), (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,) -> (…, d_model)",
     ),
+    Part("feed_forward", "gelu", ("H",), "(…) -> (…): an operation, in its erf form"),
     Part(
         "add_norm",
         "add_norm",
@@ -90,10 +123,40 @@ PARTS: tuple[Part, ...] = (
         "(…, d_model), (…, d_model), (d_model,), (d_model,), a number -> (…, d_model): LayerNorm of x + y",
     ),
     Part(
+        "add_norm",
+        "layer_norm",
+        ("x", "gain", "bias", "eps"),
+        "(…, d_model), (d_model,), (d_model,), a number -> (…, d_model): an operation",
+    ),
+    Part(
         "encoder",
         "pool",
         ("X", "W", "b"),
         "(B, L, d_model), (d_model, d_model), (d_model,) -> (B, d_model)",
+    ),
+    Part(
+        "encoder",
+        "bert",
+        ("batch", "parts", "model"),
+        "a dict of arrays (B, L), the functions above, a dict of weights -> (B, L, d_model), (B, d_model)",
+    ),
+    Part(
+        "mlm",
+        "cross_entropy",
+        ("Y", "true"),
+        "logits (n, V), ids (n,) -> a number of nats: an operation",
+    ),
+    Part(
+        "nsp",
+        "make_pair",
+        ("documents", "number", "start", "middle", "end", "is_next", "other", "place"),
+        "documents of sentences of ids, numbers -> ids of A, ids of B, the label",
+    ),
+    Part(
+        "pretraining",
+        "train_step",
+        ("batch", "parts", "model", "lr"),
+        "a dict of arrays, functions, a dict of weights, a number -> two losses; changes the model",
     ),
 )
 
@@ -187,7 +250,7 @@ def mine(chapter: str) -> Work:
     something outside of its cell, and whether the copy is older than its exercise. Raises ValueError for a chapter that
     has no PARTS.
     """
-    work = _work(chapter, Path.cwd())
+    work = work_in(chapter, Path.cwd())
     print("\n".join(f"{chapter}: {line}" for line in work.said))
     return work
 
@@ -200,7 +263,7 @@ def all_parts(folder: str | Path = "..") -> SimpleNamespace:
     found: dict[str, Callable[..., Any]] = {}
     for chapter in dict.fromkeys(part.chapter for part in PARTS):
         there = _notebook_of(chapter, Path(folder)).exists()
-        found.update(_work(chapter, Path(folder)).functions if there else {})
+        found.update(work_in(chapter, Path(folder)).functions if there else {})
     own = [part.name for part in PARTS if part.name in found]
     others = [part.name for part in PARTS if part.name not in found]
     for whose, names in (("yours", own), ("the course's", others)):
@@ -209,8 +272,11 @@ def all_parts(folder: str | Path = "..") -> SimpleNamespace:
     return SimpleNamespace(**{name: EXERCISES[name].answer for name in others}, **found)
 
 
-def _work(chapter: str, folder: Path) -> Work:
-    """The parts in a chapter's notebook in a folder, and what there is to say of it."""
+def work_in(chapter: str, folder: Path, here: Mapping[str, Callable[..., Any]] = {}) -> Work:
+    """The parts in a chapter's notebook in a folder, and what there is to say of it.
+
+    here: functions that are at hand, by name, and need not be looked for.
+    """
     parts = [part for part in PARTS if part.chapter == chapter]
     if not parts:
         known = ", ".join(dict.fromkeys(part.chapter for part in PARTS))
@@ -228,7 +294,7 @@ def _work(chapter: str, folder: Path) -> Work:
         cells, notebook = [], {}
     if _is_older(notebook, chapter, path):
         work.said.append(f"{path.name} is older than its exercise: make lab puts today's beside it")
-    scope = _run(cells, work)
+    scope = _run(cells, work) | dict(here)
     for part in parts:
         function, state = _found(part, scope, path)
         if function is not None:
@@ -294,7 +360,8 @@ def _run(cells: list[tuple[str, str]], work: Work) -> dict[str, Any]:
             file,
         )
         try:
-            exec(compile(source, file, "exec"), scope)
+            with contextlib.redirect_stdout(io.StringIO()):  # what a cell tries out below its answer
+                exec(compile(source, file, "exec"), scope)
         except Exception as error:
             first = next((line for line in source.split("\n") if line.strip()), "")
             work.said.append(f"the cell that begins with {first!r} fails: {type(error).__name__}: {error}")
@@ -311,18 +378,18 @@ def _found(part: Part, scope: dict[str, Any], path: Path) -> tuple[Callable[...,
     parameters = tuple(inspect.signature(function).parameters)
     if parameters[: len(part.parameters)] != part.parameters:
         return None, f"it takes ({', '.join(parameters)}), and should take ({', '.join(part.parameters)})"
-    if unknown := sorted(set(_globals(function.__code__)) - set(scope) - set(dir(builtins))):
+    if unknown := sorted(set(globals_of(function.__code__)) - set(function.__globals__) - set(dir(builtins))):
         return None, f"it uses {', '.join(unknown)}, from another cell: define that in the same cell"
     if part.name in EXERCISES and not EXERCISES[part.name].accepts(function):
         return function, f"yours, but check.{part.name} finds a mistake in it"
     return function, "yours"
 
 
-def _globals(code: CodeType) -> Iterator[str]:
+def globals_of(code: CodeType) -> Iterator[str]:
     """The global names that a function's code reads, with those of the functions inside it."""
     for instruction in dis.get_instructions(code):
         if instruction.opname == "LOAD_GLOBAL":
             yield instruction.argval
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _globals(constant)
+            yield from globals_of(constant)

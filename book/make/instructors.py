@@ -36,26 +36,26 @@ class Evening(NamedTuple):
 PLANS: dict[int, tuple[Evening, ...]] = {
     2: (
         Evening(("start", "one_head"), ("attend", "score_scale", "look_left")),
-        Evening(("mlm", "finetuning"), ("mlm_loss", "best_span")),
+        Evening(("mlm", "finetuning"), ("never_chosen", "best_span")),
     ),
     5: (
         Evening(("start", "wordpiece"), ("split_word", "two_rules")),
         Evening(("embeddings", "one_head"), ()),
         Evening(("many_heads", "masking"), ("attend", "multi_head")),
         Evening(("add_norm", "encoder"), ("add_norm", "pool", "parameter_count")),
-        Evening(("mlm", "pretraining"), ("mlm_loss", "floor_of")),
+        Evening(("mlm", "pretraining"), ("never_chosen", "floor_of")),
     ),
     10: (
         Evening(("start", "arrays"), ("heads_of_batch", "unbroadcast", "window_rule")),
-        Evening(("reverse_mode",), ("differentiate", "gradients", "variance_backward")),
+        Evening(("reverse_mode",), ("differentiate", "backward", "variance_backward")),
         Evening(("modules", "optimisers"), ("error_rate",)),
         Evening(("wordpiece",), ("split_word", "two_rules", "likelihood_gain")),
-        Evening(("embeddings",), ("embed", "pack", "table_gradients")),
-        Evening(("one_head",), ("attend", "attention_gradients", "look_left")),
+        Evening(("embeddings",), ("embed", "pack", "look_up")),
+        Evening(("one_head",), ("attend", "softmax", "look_left")),
         Evening(("many_heads", "masking"), ("multi_head", "padding_mask")),
         Evening(("feed_forward", "add_norm"), ("feed_forward", "add_norm", "overwrite")),
         Evening(("encoder", "mlm"), ("bert",)),
-        Evening(("nsp", "pretraining"), ("make_pair", "mlm_loss", "floor_of")),
+        Evening(("nsp", "pretraining"), ("make_pair", "floor_of", "train_step")),
     ),
 }
 

@@ -222,7 +222,8 @@ def pure_files() -> Iterator[tuple[str, bytes]]:
 
 
 def library_files() -> Iterator[tuple[str, bytes]]:
-    """minigrad without its model, and the course."""
+    """minigrad without its model, the course, and the course in one file."""
+    yield "solutions/bert.py", (ROOT / "solutions" / "bert.py").read_bytes()
     for name, content in below(ROOT / "minigrad", "minigrad/"):
         if name.endswith((".py", ".js", ".html")) or not name.startswith(TRAINED):
             yield name, content

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.numpy_only("a notebook chooses its backend itself")
 
 PATHS = [path for folder in ("book", "solutions") for path in sorted((ROOT / folder).glob("*.ipynb"))]
 LONG = {"long-training", "long"}
-BESIDE = {"encoder"}  # puts together what a learner has written in the notebooks beside it
+BESIDE = {"encoder", "pretraining"}  # puts together what a learner has written in the notebooks beside it
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +51,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 def install(source: Path, target: Path) -> None:
     """Build the wheels of a copy of the repository, without an index, and put what is in them into `target`."""
-    for name in ("pyproject.toml", "README.md", "LICENSE", "book/pyproject.toml"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "book/pyproject.toml", "solutions/bert.py"):
         (source / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, source / name)
     for name in ("minigrad", "book/bert_course", "book/records"):

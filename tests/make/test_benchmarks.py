@@ -41,7 +41,7 @@ def lacking(wanted, found, where=""):
     ]
 
 
-NEED_TORCH = ("inference", "pretraining_run", "pretraining_step")
+NEED_TORCH = ("before_after", "inference", "pretraining_run", "pretraining_step")
 
 
 @pytest.mark.slow
@@ -60,6 +60,8 @@ NEED_TORCH = ("inference", "pretraining_run", "pretraining_step")
 def test_a_benchmark_writes_a_record_of_the_stored_ones_form(tmp_path, name, record, options):
     if name in NEED_TORCH:
         pytest.importorskip("torch")
+    if name == "several_processes":
+        pytest.importorskip("mpi4py")
     script, made = RECORDS / "benchmarks" / f"{name}.py", tmp_path / "made.json"
     done = subprocess.run(
         [sys.executable, script, *options.split(), "--record", made],

@@ -16,7 +16,7 @@ from bert_course.common.flow import Box, Flow, Step, View, flow
 from bert_course.common.softmax import softmax
 from bert_course.parts import by_part as by_part
 from bert_course.stored import stored
-from minigrad import Tensor, backend, no_grad
+from minigrad import Tensor, no_grad
 from minigrad.bert import from_pretrained
 from minigrad.bert.config import BertConfig
 from minigrad.bert.encoder import BertLayer
@@ -27,15 +27,11 @@ from minigrad.text.normalization import normalize, pre_tokenize
 # --- A learner's BERT beside the reference ----------------------------------------------------------------
 
 
-def arrays_of(loaded: Any) -> dict[str, Any]:
-    """A loaded checkpoint as the exercise `bert` takes a model: `by_part`'s dict of NumPy arrays in float32, with h,
-    eps and vocabulary, the list of the pieces."""
-    arrays = {name: backend.to_numpy(array) for name, array in loaded.model.state_dict().items()}
-    config, tokenizer = loaded.model.config, loaded.tokenizer
-    assert tokenizer is not None
-    vocabulary = [tokenizer.id_to_token(i) for i in range(tokenizer.vocab_size)]
-    sizes = {"h": config.num_attention_heads, "eps": config.layer_norm_eps}
-    return {**by_part(arrays), **sizes, "vocabulary": vocabulary}
+def tensors_of(loaded: Any) -> dict[str, Any]:
+    """A loaded checkpoint as the exercise `bert` takes a model: `by_part`'s dict of Tensors, with h and eps."""
+    config = loaded.model.config
+    weights = by_part(dict(loaded.model.named_parameters()))
+    return {**weights, "h": config.num_attention_heads, "eps": config.layer_norm_eps}
 
 
 def against_reference(bert: Callable[..., Any], parts: Any) -> None:
@@ -54,9 +50,9 @@ def against_reference(bert: Callable[..., Any], parts: Any) -> None:
         expected["pooler_output"],
         expected["input_ids"].shape[1],
     )
-    model = arrays_of(from_pretrained(folder))
+    loaded = from_pretrained(folder)
     for number, (first, second) in enumerate(facts["pairs"]):
-        made = _made(bert, parts, model, first.split(), second.split(), length)
+        made = _made(bert, parts, loaded, first.split(), second.split(), length)
         if made is None:
             return
         for name, ours, theirs in zip("XC", made, (last, pooled), strict=True):
@@ -79,7 +75,7 @@ def read_texts(bert: Callable[..., Any], parts: Any, first: str, second: str) ->
     encoded = tokenizer.encode(first, second)
     ids, segments = np.array([encoded.input_ids]), np.array([encoded.token_type_ids])  # (1, L) each
     words_1, words_2 = (pre_tokenize(normalize(text)) for text in (first, second))
-    made = _made(bert, parts, arrays_of(loaded), words_1, words_2, ids.shape[1])
+    made = _made(bert, parts, loaded, words_1, words_2, ids.shape[1])
     if made is None:
         return
     with no_grad():
@@ -93,23 +89,28 @@ def read_texts(bert: Callable[..., Any], parts: Any, first: str, second: str) ->
 
 
 def _made(
-    bert: Callable[..., Any],
-    parts: Any,
-    model: dict[str, Any],
-    first: list[str],
-    second: list[str],
-    length: int,
+    bert: Callable[..., Any], parts: Any, loaded: Any, first: list[str], second: list[str], length: int
 ) -> tuple[Any, Any] | None:
     """X and C of a learner's `bert` for two lists of words; None if it fails, which is said."""
+    ids = {loaded.tokenizer.id_to_token(i): i for i in range(loaded.tokenizer.vocab_size)}
     try:
-        X, C = bert(first, second, length, parts, model)
+        texts = [
+            [piece for word in words for piece in parts.split_word(word, ids)] for words in (first, second)
+        ]
+        pieces, segments, mask = parts.pack(*texts, length)
+        rows = {
+            "input_ids": [ids[piece] for piece in pieces],
+            "token_type_ids": segments,
+            "attention_mask": mask,
+        }
+        with no_grad():
+            X, C = bert({name: np.array([row]) for name, row in rows.items()}, parts, tensors_of(loaded))
+        return X.numpy(), C.numpy()
     except NotImplementedError as error:
         print(f"not yet: {error}")
     except Exception as error:
         pair = f"{' '.join(first)!r}, {' '.join(second)!r}"
         print(f"it fails on the pair {pair}: {type(error).__name__}: {error}")
-    else:
-        return X, C
     return None
 
 

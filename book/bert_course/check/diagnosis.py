@@ -104,12 +104,11 @@ class _Search:
 
     def _that_say_something(self) -> Sequence[Mistake]:
         """Where the same whole number comes out on all cases, which many do: the mistakes that say so themselves."""
-        mistakes, values = self.trial.task.known_mistakes, [one.value for one in self.outcomes]
-        if not all(isinstance(value, int | float | np.number) for value in values) or has_digits(values):
+        mistakes = self.trial.task.known_mistakes
+        if not self._is_constant:
             return mistakes
-        if len(set(values)) > 1 or len(values) < 3:
-            return mistakes
-        written = re.compile(rf"return (?:np\.|math\.)?{values[0]:g}(?:\.0)?$", re.MULTILINE)
+        value = self.outcomes[0].value
+        written = re.compile(rf"return (?:np\.|math\.)?{value:g}(?:\.0)?$", re.MULTILINE)
         return [
             mistake
             for mistake in mistakes
@@ -117,14 +116,22 @@ class _Search:
         ]
 
     @cached_property
+    def _is_constant(self) -> bool:
+        """Whether the same whole number comes out on all of several cases."""
+        values = [one.value for one in self.outcomes]
+        if not all(isinstance(value, int | float | np.number) for value in values) or has_digits(values):
+            return False
+        return len(set(values)) == 1 and len(values) > 2
+
+    @cached_property
     def _mutants(self) -> Sequence[Mistake]:
         """Of anybody, and mistakes in some places only.
 
-        None where one of so many explains the answer by chance: its values are words, or a few whole numbers.
+        None where one of so many explains the answer by chance: its values are words, a few whole numbers, or one.
         """
         wrong_ones = ((self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong)
         telling = sum(_says_much(came, want) for came, want in wrong_ones)
-        if telling < 2 or self.by_chance or is_strong(self._measured):
+        if telling < 2 or self.by_chance or self._is_constant or is_strong(self._measured):
             return ()
         task = self.trial.task
         of_anybody = mutants(task.answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,18 +25,44 @@ _SHORT = reprlib.Repr()
 _SHORT.maxother = 300  # a program of a check says all its steps
 
 
+class Traced(tuple[Any, ...]):
+    """What a Tensor holds, and what comes back from it to each Tensor that it was made of; None where nothing does.
+
+    names: of each in words, "the result" and "the gradient for X". returned: how many of them an answer gave back.
+    """
+
+    names: tuple[str, ...]
+    returned: int
+
+    @classmethod
+    def of(cls, results: Mapping[str, Any], gradients: Mapping[str, Any]) -> Traced:
+        """From what was returned, and what came back from it, by their names."""
+        traced = cls([*results.values(), *gradients.values()])
+        traced.names, traced.returned = (*results, *gradients), len(results)
+        return traced
+
+
+NO_GRADIENT = (
+    "{} does not arrive: on the way from there to the result, .data, .numpy() or a new Tensor(…) takes the numbers out "
+    "of a Tensor, and there the gradient ends"
+)
+
+
 def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | None:
     """How `value` differs from `expected`, in words; None if it does not, whatever its dtype."""
     if expected is None:
         return None if value is None else _differs(value, expected)
     if isinstance(expected, tuple | list):
+        if isinstance(value, Traced) and isinstance(expected, Traced) and value.returned != expected.returned:
+            return f"it should return {_values(expected.returned)}, and returned {value.returned}"
         came, value = value, members(value)
         if not isinstance(value, tuple | list) or len(value) != len(expected):
-            values = "1 value" if len(expected) == 1 else f"{len(expected)} values"
-            return f"it should return {values}, and returned {described(came)}"
-        for number, (one, other) in enumerate(zip(value, expected, strict=True), 1):
+            return f"it should return {_values(len(expected))}, and returned {described(came)}"
+        for number, (one, other) in enumerate(zip(value, expected, strict=True)):
+            if isinstance(expected, Traced) and one is None and other is not None:
+                return NO_GRADIENT.format(expected.names[number])
             if found := difference(one, other, rtol, atol):
-                return f"value {number} of {len(expected)}: {found}"
+                return f"{which(expected, number)}: {found}"
         return None
     if isinstance(expected, dict):
         if not isinstance(value, dict):
@@ -80,6 +107,15 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
     return f"{count}. The entry [{', '.join(map(str, place))}] should be {wanted}, and is {came}"
 
 
+def _values(count: int) -> str:
+    return "1 value" if count == 1 else f"{count} values"
+
+
+def which(values: Sequence[Any], number: int) -> str:
+    """One of several values in words, counted from 0."""
+    return values.names[number] if isinstance(values, Traced) else f"value {number + 1} of {len(values)}"
+
+
 def _differs(value: Any, expected: Any) -> str:
     return f"it should return {described(expected)}, and returned {described(value)}"
 
@@ -103,9 +139,9 @@ def differing(value: Any, expected: Any, rtol: float, atol: float, where: str = 
     if isinstance(expected, tuple | list):
         value = members(value)
     if isinstance(expected, tuple | list) and isinstance(value, tuple | list) and len(value) == len(expected):
-        for number, (one, other) in enumerate(zip(value, expected, strict=True), 1):
+        for number, (one, other) in enumerate(zip(value, expected, strict=True)):
             if difference(one, other, rtol, atol):
-                return differing(one, other, rtol, atol, f"{where} value {number} of {len(expected)}".strip())
+                return differing(one, other, rtol, atol, f"{where} {which(expected, number)}".strip())
     elif isinstance(expected, dict) and isinstance(value, dict) and set(value) == set(expected):
         for key, other in expected.items():
             if difference(value[key], other, rtol, atol):

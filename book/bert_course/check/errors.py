@@ -8,6 +8,56 @@ LONGEST = 1000  # characters of an error's text: patterns are slow on millions
 
 # A pattern of the error's text, and what to tell; (?P<…>) goes into the sentence.
 SAYINGS = [
+    # Of Tensors: the habits of NumPy, each with the line to write.
+    (r"np\.tanh of a Tensor", "Write x.tanh(): a NumPy function would take the numbers out of the Tensor."),
+    (r"np\.sqrt of a Tensor", "Write x ** 0.5: a NumPy function would take the numbers out of the Tensor."),
+    (
+        r"np\.(square|power) of a Tensor",
+        "Write x ** 2: a NumPy function would take the numbers out of the Tensor.",
+    ),
+    (
+        r"np\.(?P<name>sum|mean) of a Tensor",
+        "Write x.{name}(axis=-1, keepdims=True): a NumPy function would take the numbers out of the Tensor.",
+    ),
+    (
+        r"np\.(matmul|dot|inner|einsum|vdot) of a Tensor",
+        "Write A @ B, with A.transpose(-1, -2) where a matrix has to be transposed: a NumPy function would take the "
+        "numbers out of the Tensor.",
+    ),
+    (
+        r"np\.(transpose|swapaxes|moveaxis) of a Tensor|transpose swaps two axes|T is for up to two axes",
+        "A Tensor's transpose exchanges two axes: x.transpose(1, 2), or x.transpose(-1, -2) for the last two.",
+    ),
+    (r"np\.reshape of a Tensor", "Write x.reshape(…)."),
+    (r"np\.(zeros|ones)_like of a Tensor", "Write 0 * x for zeros of the shape of x."),
+    (
+        r"np\.(exp|max|amax|maximum) of a Tensor",
+        "NumPy's functions take the numbers out of a Tensor. ops.softmax(S) is the softmax over the last axis. An operation "
+        "of your own computes with NumPy on .data, and returns Tensor.from_op(y, parents, backward).",
+    ),
+    (
+        r"np\.\w+ of a Tensor|does not become an array by itself|Tensor and an array do not mix|expected a Tensor",
+        "Arrays and Tensors do not mix, and NumPy's functions take the numbers out of a Tensor, where the gradient ends. "
+        "Tensors have + - * / @ **, [ids], reshape, transpose(i, j), sum, mean and tanh.",
+    ),
+    (
+        r"has no attribute '(requires_grad|node)'",
+        "The parents of Tensor.from_op are the Tensors that came in, not their arrays.",
+    ),
+    (
+        r"'Tensor' object has no attribute",
+        "A Tensor has + - * / @ **, [ids], reshape, transpose(i, j), sum, mean and tanh; an operation of your own computes "
+        "with NumPy on .data.",
+    ),
+    (
+        r"backward returned \d+ gradients",
+        "backward returns a tuple with one gradient for each parent: (dS,) if there is one.",
+    ),
+    (
+        r"the gradient of input \d+ has shape .*, its input has",
+        "A gradient has the shape of what it belongs to: sum over every axis along which the parent was repeated.",
+    ),
+    # Of arrays.
     (
         r"remapped shapes|dimension mismatch|einstein sum|subscript(?!able)",
         "The letters of an einsum stand for axes: one for each, the same length wherever one comes twice.",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_course.check.differences import as_array, close, difference, has_digits, members
+from bert_course.check.differences import Traced, as_array, close, difference, has_digits, members
 from minigrad.tensor import Tensor
 
 RIGHT_NUMBERS = "The numbers themselves are right."
@@ -77,7 +77,9 @@ class Facts:
         count = len(cases[0].want)
         if not all(isinstance(case.got, tuple | list) and len(case.got) == count for case in cases):
             return None
-        if any(len(case.want) != count for case in cases) or not 2 <= count <= len(NUMBERS):
+        if any(len(case.want) != count for case in cases) or not 2 <= count <= (
+            99 if isinstance(cases[0].want, Traced) else len(NUMBERS)
+        ):
             return None
         wrong = [n for n in range(count) if not all(self._same(case.got[n], case.want[n]) for case in cases)]
         if not wrong:
@@ -89,17 +91,19 @@ class Facts:
             text = self.sentence(each)
             if text and text.startswith(("Every number", "All numbers")):
                 return text
-        right = [NUMBERS[n] for n in range(count) if n not in wrong]
-        verb = "is" if len(right) == 1 else "are"
-        parts = [f"The {_listed(right)} of the {count} values {verb} right."] if right else []
+        traced = cases[0].want if isinstance(cases[0].want, Traced) else None
+        names = traced.names if traced else [f"the {number}" for number in NUMBERS[:count]]
+        right = [names[n] for n in range(count) if n not in wrong]
+        verb = f"{'' if traced else f' of the {count} values'} {'is' if len(right) == 1 else 'are'}"
+        parts = [_sentence(f"{_listed(right)}{verb} right.")] if right else []
         facts = [
             self.sentence([replace(case, got=case.got[n], want=case.want[n]) for case in cases])
             for n in wrong
         ]
         if all(facts):
-            value = "" if right else " value"
+            value = "" if right or traced else " value"
             parts += [
-                f"Of the {NUMBERS[n]}{value}: {fact[0].lower()}{fact[1:]}"
+                f"Of {names[n]}{value}: {fact[0].lower()}{fact[1:]}"
                 for n, fact in zip(wrong, facts, strict=True)
                 if fact
             ]
@@ -244,10 +248,15 @@ Numbers = tuple[np.ndarray, np.ndarray]  # what came, what was expected
 NUMBERS = ("first", "second", "third", "fourth", "fifth")
 
 
+def _sentence(text: str) -> str:
+    """With a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
 def _listed(words: Sequence[str]) -> str:
     """As in: the first, the second and the third."""
     *most, last = words
-    return f"{', the '.join(most)} and the {last}" if most else last
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _as_numbers(cases: Sequence[Wrong]) -> list[Numbers] | None:

@@ -21,6 +21,10 @@ from bert_course.check.errors import text_of
 from minigrad.tensor import Tensor
 
 
+class Unfit(Exception):
+    """What an answer returned cannot be looked at; the text says why, after "it"."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """What an answer does besides what it returns: looked at around each call, and told in a sentence.
@@ -73,6 +77,7 @@ def _arrays(count: int, called: str) -> str:
     return f"{count} arrays as large as {called}" if count > 1 else f"an array as large as {called}"
 
 
+Observed = Callable[[Any, Mapping[str, Any]], Any]
 NOT_CALLED = "it never calls `{0}`. Choose what goes into it, and return what the page's `{0}` makes of that."
 
 
@@ -103,6 +108,7 @@ class Outcome:
     arguments: made for this call alone. unchanged: the same once more, to see what the call changed. into: the name
     of the argument that takes the result, if it is not returned. probes: what else to look at. given: the name of a
     function that the page gives and that has to be called; where the answer knows none of this name, nobody asks.
+    observed: from what was returned and the arguments to what is held against the right answer's; raises Unfit.
     """
 
     def __init__(
@@ -113,10 +119,13 @@ class Outcome:
         into: str = "",
         probes: Sequence[Probe] = (),
         given: str = "",
+        observed: Observed | None = None,
     ) -> None:
         self.function = function
         self.returned: Any = None
+        self.value: Any = arguments[into] if into else None
         self.error: BaseException | None = None
+        self.unfit = ""
         self._arguments, self._unchanged, self._into = arguments, unchanged, into
         self._members = {name: _members(argument) for name, argument in arguments.items()}
         seen = [(probe, probe.before(arguments)) for probe in probes]
@@ -128,6 +137,11 @@ class Outcome:
                 _counting_calls(function, given) as calls,
             ):
                 self.returned = function(*arguments.values())
+                self.value = arguments[into] if into else self.returned
+                if observed and (into or self.returned is not None) and self.returned is not Ellipsis:
+                    self.value = observed(self.returned, arguments)
+        except Unfit as unfit:
+            self.unfit = self.value = str(unfit)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # exit() must not end the learner's kernel
@@ -142,7 +156,6 @@ class Outcome:
         if calls == [0]:
             found.append(NOT_CALLED.format(given))
         self.seen = [sentence for sentence in found if sentence] if self.error is None else []
-        self.value = arguments[into] if into else self.returned
         self.untouched = not into or equal(arguments[into], unchanged[into])
 
     @cached_property
@@ -171,6 +184,8 @@ class Outcome:
             return next(iter(self.changed.values()))
         if self.value is None:
             return "it returned None. Is there a `return` before the result?"
+        if self.unfit:
+            return f"it {self.unfit}"
         found = None if self.decided else difference(self.value, expected, rtol, atol)
         return found or next(iter(self.seen), None)
 

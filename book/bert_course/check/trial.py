@@ -18,7 +18,7 @@ from bert_course.check.differences import (
     other_dtype,
 )
 from bert_course.check.mistakes import Mistake, build, parse
-from bert_course.check.outcome import Outcome, Probe
+from bert_course.check.outcome import Observed, Outcome, Probe
 from bert_course.check.report import Values
 from bert_course.check.watch import Watch
 
@@ -35,6 +35,7 @@ class Task:
     that were made for it alone. mistakes: the typical wrong answers as text, the more special first (mistakes.py says
     how). into: the parameter that takes the result, if it is not returned. probes: what else is looked at in each
     call. given: the function of the page that an answer has to call, where what goes into it is asked for.
+    observed: of what was returned and the arguments, what is compared, where that is not what was returned (tensors.py).
     same_dtype: whether the text asks for the arguments' dtype; if not, another one is a remark, not a mistake.
     rtol, atol: how close the numbers must be in float64; in float32 10⁵ times as far.
     """
@@ -45,6 +46,7 @@ class Task:
     into: str = ""
     probes: Sequence[Probe] = ()
     given: str = ""
+    observed: Observed | None = None
     same_dtype: bool = False
     rtol: float = 1e-9
     atol: float = 1e-11
@@ -92,7 +94,9 @@ class Trial:
         for number, (arguments, unchanged) in enumerate(zip(self._arguments(), self.unchanged, strict=True)):
             case = f"case {number + 1} of {len(self.names)}, {self.names[number]}"
             with watch.at(task.name, case) if watch else nullcontext():
-                outcome = Outcome(answer, arguments, unchanged, task.into, task.probes, task.given)
+                outcome = Outcome(
+                    answer, arguments, unchanged, task.into, task.probes, task.given, task.observed
+                )
             yield outcome
 
     def with_mistake(self, mistake: Mistake) -> Iterator[Outcome]:

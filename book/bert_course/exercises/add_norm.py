@@ -8,34 +8,38 @@ from typing import Any
 import numpy as np
 
 from bert_course.check.exercise import exercise
+from bert_course.check.tensors import operation, tensor, traced
+from minigrad import Tensor
 
 # --- add_norm --------------------------------------------------------------------------------------------
 
 
 def _add_norm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     def draw(*shape: int, eps: float = 1e-12) -> list[Any]:
-        return [*(rng.standard_normal(one) for one in (shape, shape, shape[-1:], shape[-1:])), eps]
+        return [*(tensor(rng.standard_normal(one)) for one in (shape, shape, shape[-1:], shape[-1:])), eps]
 
     yield "2 texts of 3 tokens, d_model = 5", *draw(2, 3, 5)
     yield "a large eps, 4 tokens, d_model = 4", *draw(4, 4, eps=float(rng.uniform(0.3, 2)))
     yield "one token, d_model = 7", *draw(7)
     x, y, gain, bias, eps = draw(3, 6)
-    yield "rows of equal numbers", np.full_like(x, 3.0), np.arange(3.0)[:, None] + 0 * y, gain, bias, eps
+    rows = tensor(np.repeat([[0.0], [1.0], [2.0]], 6, axis=1))
+    yield "rows of equal numbers", tensor(np.full(x.shape, 3.0)), rows, gain, bias, 0.1
     x, y, gain, bias, eps = draw(5, 8)
     whole = 65536 + 8 * rng.integers(-4, 5, x.shape)  # whole numbers, so that all means are exact
-    parts = whole - y.round(), y.round(), gain, bias
-    yield "float32, around 65,536", *(part.astype(np.float32) for part in parts), eps
+    parts = whole - y.data.round(), y.data.round(), gain.data, bias.data
+    yield "float32, around 65,536", *(tensor(part.astype(np.float32)) for part in parts), eps
 
 
 @exercise(
     difficulty=1,
     minutes=10,
     cases=_add_norm_cases,
+    observed=traced,
     same_dtype=True,
     hints="""
 Add x and y first. Then every token, a row along the last axis, gets a mean and a variance of its own: axis=-1, keepdims=True.
 
-Subtract the mean, divide by the root of variance plus eps, and only then apply gain and bias, which have one number for each feature.
+Subtract the mean, divide by the root of variance plus eps, (…) ** 0.5, and only then apply gain and bias, which have one number for each feature.
 """,
     mistakes="""
 You normalise only what the sub-layer made. Add what came in first: x + y.
@@ -58,32 +62,30 @@ Your mean and variance go over the tokens, so a token's output depends on its ne
 You take one mean and one variance for all tokens. Each token has its own: axis=-1, keepdims=True.
     axis=-1, keepdims=True ->
 You do not subtract the mean. LayerNorm centres each row before it divides.
-    centred / np -> total / np
+    centred / ( -> total / (
     centred = total - total.mean(axis=-1, keepdims=True) -> centred = total
 You square the sums themselves. The variance is the mean of the squares after the mean has been subtracted.
     (centred**2) -> (total**2)
 You divide the sum of squares by d - 1. LayerNorm divides it by d, because it describes this row and estimates nothing.
-    variance = (centred**2).mean(axis=-1, keepdims=True) -> variance = total.var(axis=-1, ddof=1, keepdims=True)
+    (centred**2).mean(axis=-1, keepdims=True) -> (centred**2).sum(axis=-1, keepdims=True) / (x.shape[-1] - 1)
 The sum of the squares is not the variance. Divide it by the number of features, with mean.
     (centred**2).mean -> (centred**2).sum
 You divide by the variance. Divide by its root, the standard deviation.
-    np.sqrt(variance + eps) -> (variance + eps)
+    (variance + eps) ** 0.5 -> (variance + eps)
 You multiply by the standard deviation. Divide by it.
-    centred / np -> centred * np
-You divide by the mean distance from the mean. LayerNorm divides by the root of the mean square.
-    (centred**2).mean(axis=-1, keepdims=True) -> abs(centred).mean(axis=-1, keepdims=True) ** 2
+    centred / ( -> centred * (
+You take the entries above the mean alone for the variance. It is the mean of all squares.
+    (centred**2).mean(axis=-1, keepdims=True) -> (centred**2 * Tensor((centred.data > 0).astype(x.dtype))).mean(axis=-1, keepdims=True)
 You do not divide at all, but a row has to come out with variance 1.
-    / np.sqrt(variance + eps) ->
+    / (variance + eps) ** 0.5 ->
 [eps-outside] eps is outside the root. Add it to the variance, under the root.
-    np.sqrt(variance + eps) -> (np.sqrt(variance) + eps)
+    (variance + eps) ** 0.5 -> (variance**0.5 + eps)
 You add eps twice, or its square. Add eps itself to the variance.
     variance + eps -> variance + eps**2 || variance + 2 * eps
 eps is missing, so a row of equal numbers becomes 0 / 0.
     variance + eps -> variance
-Your answer ignores the parameter eps, but a large eps must change the output. Add it to the variance, under the root, instead of using an eps of your own or repairing NaNs afterwards.
+Your answer ignores the parameter eps, but a large eps must change the output. Add it to the variance, under the root, instead of using an eps of your own.
     variance + eps -> variance + 1e-5 || variance + 1e-12
-    return centred / np.sqrt(variance + eps) * gain + bias -> return np.nan_to_num(centred / np.sqrt(variance)) * gain + bias
-    return centred / np.sqrt(variance + eps) * gain + bias -> return centred / np.where(variance == 0, 1, np.sqrt(variance)) * gain + bias
 The gain is missing. Multiply each feature by its own gain.
     * gain ->
 The bias is missing. Add its own bias to each feature.
@@ -93,27 +95,30 @@ Gain and bias are missing: multiply each feature by its gain, then add its bias.
 [gain-bias-swapped] Gain and bias are exchanged: the gain multiplies, the bias is added.
     * gain + bias -> * bias + gain
 You add the bias before the gain, so the bias is multiplied too. Multiply by the gain first, then add the bias.
-    return centred / np.sqrt(variance + eps) * gain + bias -> return (centred / np.sqrt(variance + eps) + bias) * gain
+    return centred / (variance + eps) ** 0.5 * gain + bias -> return (centred / (variance + eps) ** 0.5 + bias) * gain
 You multiply by 1 + gain. The gain is the factor itself; it starts at 1.
     * gain -> * (1 + gain)
 You apply the gain before the normalisation, which partly undoes it. Apply it after the normalisation.
     total = x + y -> total = (x + y) * gain ; * gain + bias -> + bias
 You compute the variance as the mean of the squares minus the square of the mean. This is a small difference of large numbers: in float32 no digit of it is right where the mean is large. Subtract the mean first.
     (centred**2).mean(axis=-1, keepdims=True) -> (total**2).mean(axis=-1, keepdims=True) - total.mean(axis=-1, keepdims=True) ** 2
-    (centred**2).mean(axis=-1, keepdims=True) -> np.maximum((total**2).mean(axis=-1, keepdims=True) - total.mean(axis=-1, keepdims=True) ** 2, 0)
+The gradient ends at .data. Mean and variance move when x moves, so their gradients belong to that of x.
+    (centred**2).mean(axis=-1, keepdims=True) -> Tensor((centred.data**2).mean(axis=-1, keepdims=True))
+    total - total.mean(axis=-1, keepdims=True) -> total - Tensor(total.data.mean(axis=-1, keepdims=True))
+    (centred**2).mean(axis=-1, keepdims=True) -> Tensor((centred.data**2).mean(axis=-1, keepdims=True)) ; total - total.mean(axis=-1, keepdims=True) -> total - Tensor(total.data.mean(axis=-1, keepdims=True))
 """,
 )
 def add_norm(x, y, gain, bias, eps):
     total = x + y
     centred = total - total.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(variance + eps) * gain + bias
+    return centred / (variance + eps) ** 0.5 * gain + bias
 
 
-# --- layer_norm_backward ---------------------------------------------------------------------------------
+# --- layer_norm ------------------------------------------------------------------------------------------
 
 
-def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+def _norm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     for name, shape, eps, dtype in (
         ("5 tokens, d = 7", (5, 7), 1e-12, np.float64),
         ("2 texts of 3 tokens, d = 4", (2, 3, 4), 1e-12, np.float64),
@@ -121,14 +126,17 @@ def _backward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         ("one token, d = 3", (1, 3), 1e-12, np.float64),
         ("float32, 6 tokens, d = 9", (6, 9), 1e-12, np.float32),
     ):
-        dy, x = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
-        yield name, dy, 2 * x + 1, rng.standard_normal(shape[-1]).astype(dtype), eps
+        x = 2 * rng.standard_normal(shape) + 1
+        parts = x, rng.standard_normal(shape[-1]), rng.standard_normal(shape[-1])
+        yield name, *(tensor(part.astype(dtype)) for part in parts), eps
 
 
 @exercise(
     difficulty=3,
     minutes=30,
-    cases=_backward_cases,
+    cases=_norm_cases,
+    observed=operation,
+    same_dtype=True,
     hints="""
 Go backwards: the bias is added to every token, so its gradient is a sum over all tokens. The gain multiplies x̂, so its gradient is a sum of dy x̂. What reaches x̂ is g = dy times gain.
 
@@ -138,13 +146,13 @@ dx = (g - mean of g - x̂ times mean of g x̂) / s, with the means along the las
 """,
     mistakes="""
 [constant-moments] You treat mean and divisor as constants. Both move when an entry of x moves, and each gives one more term.
-    - along_ones - along_x_hat ->
+    - mean - share ->
 The term of the mean is missing: if x_j moves, the mean moves, and every x̂ with it. Subtract the mean of g.
-    - along_ones ->
+    - mean ->
 The term of the divisor is missing: if x_j moves, the standard deviation moves. Subtract x̂ times the mean of g x̂.
-    - along_x_hat ->
+    - share ->
 The divisor's term has the same number for all features. It goes along x̂: multiply the mean of g x̂ by x̂.
-    along_x_hat = x_hat * -> along_x_hat =
+    share = x_hat * -> share =
 You compute the divisor's term from x minus its mean, which is not yet divided by the standard deviation. Take x̂ in both places.
     x_hat * (g * x_hat) -> centred * (g * centred)
     x_hat * (g * x_hat) -> centred * (g * x_hat) || x_hat * (g * centred)
@@ -154,37 +162,31 @@ One of your two terms is a sum over the features. Both are means.
     g.mean( -> g.sum(
     (g * x_hat).mean( -> (g * x_hat).sum(
 You add a term to g. Both terms are subtracted from it.
-    - along_ones - along_x_hat -> + along_ones + along_x_hat
-    - along_ones -> + along_ones
-    - along_x_hat -> + along_x_hat
+    - mean - share -> + mean + share
+    - mean -> + mean
+    - share -> + share
 dx is not divided by the standard deviation. x̂ is divided by it, so the gradient is divided by it too.
-    along_x_hat) / size -> along_x_hat)
+    share) / size -> share)
 dx is multiplied by the standard deviation. Divide by it.
-    along_x_hat) / size -> along_x_hat) * size
+    share) / size -> share) * size
 dx is divided by the variance. Divide by its root.
-    along_x_hat) / size -> along_x_hat) / size**2
+    share) / size -> share) / size**2
 The gain is missing in dx. What reaches x̂ is dy times gain.
-    g = dy * gain -> g = dy
+    dy * gain.data -> dy
 You apply the gain after the two terms. It belongs in g, before the means are taken.
-    g = dy * gain -> g = dy ; along_x_hat) / size -> along_x_hat) / size * gain
+    dy * gain.data -> dy ; share) / size -> share) / size * gain.data
 The gain's gradient is computed from dy times gain. Compute it from dy times x̂: the gain itself does not enter.
     (dy * x_hat).sum -> (g * x_hat).sum
 The bias's gradient is computed from dy times gain. The bias is added after the gain, so sum dy alone.
     dy.sum -> g.sum
 [gain-from-x] The gain's gradient is computed from x, but the gain multiplies x̂.
-    (dy * x_hat).sum -> (dy * x).sum || (dy * centred).sum
+    (dy * x_hat).sum -> (dy * x.data).sum || (dy * centred).sum
 The gain's gradient is the sum of dy, but that is the bias's gradient. The gain multiplies x̂.
     (dy * x_hat).sum -> dy.sum
 All tokens share gain and bias, so their gradients are sums over the tokens, not means.
     (dy * x_hat).sum -> (dy * x_hat).mean ; dy.sum -> dy.mean
     dy.sum -> dy.mean
     (dy * x_hat).sum -> (dy * x_hat).mean
-[first-axis-alone] The gradients of gain and bias are summed over the first axis alone. Every axis but the last holds tokens.
-    tokens = tuple(range(x.ndim - 1)) -> tokens = 0
-The gradients of gain and bias are summed over the features. They have a number for each feature, so sum over the tokens.
-    tokens = tuple(range(x.ndim - 1)) -> tokens = -1
-In your answer each token has its own gradient for gain and bias. All tokens share gain and bias, so sum over the tokens.
-    tokens = tuple(range(x.ndim - 1)) -> tokens = ()
 Your means go over the tokens. All of LayerNorm's means go over the last axis, the features of one token.
     axis=-1 -> axis=0
     axis=-1 -> axis=-2
@@ -192,23 +194,32 @@ eps is missing. It is added to the variance, under the root.
     (centred**2).mean(axis=-1, keepdims=True) + eps -> (centred**2).mean(axis=-1, keepdims=True)
 eps stands outside of the root. It is added to the variance.
     np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps) -> (np.sqrt((centred**2).mean(axis=-1, keepdims=True)) + eps)
-[other-order] The order is dx, dgain, dbias.
+[other-order] backward returns the gradients in the order of the parents: x, gain, bias.
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens) -> return dx, dy.sum(axis=tokens), (dy * x_hat).sum(axis=tokens)
-    return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens) -> return (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens), dx
+Gain and bias have changed places in the forward pass: the gain multiplies, the bias is added.
+    x_hat * gain.data + bias.data -> x_hat * bias.data + gain.data
+The gain is missing in the forward pass.
+    x_hat * gain.data + bias.data -> x_hat + bias.data
+The bias is missing in the forward pass.
+    x_hat * gain.data + bias.data -> x_hat * gain.data
 The variance is the sum of squares over d, not over d - 1.
     (centred**2).mean(axis=-1, keepdims=True) -> (centred**2).sum(axis=-1, keepdims=True) / (x.shape[-1] - 1)
 """,
 )
-def layer_norm_backward(dy, x, gain, eps):
-    centred = x - x.mean(axis=-1, keepdims=True)
+def layer_norm(x, gain, bias, eps):
+    centred = x.data - x.data.mean(axis=-1, keepdims=True)
     size = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
     x_hat = centred / size
-    g = dy * gain  # what reaches x_hat
-    along_ones = g.mean(axis=-1, keepdims=True)
-    along_x_hat = x_hat * (g * x_hat).mean(axis=-1, keepdims=True)
-    dx = (g - along_ones - along_x_hat) / size
-    tokens = tuple(range(x.ndim - 1))  # every axis but the last
-    return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens)
+
+    def backward(dy):
+        g = dy * gain.data  # what reaches x_hat
+        mean = g.mean(axis=-1, keepdims=True)
+        share = x_hat * (g * x_hat).mean(axis=-1, keepdims=True)
+        dx = (g - mean - share) / size
+        tokens = tuple(range(x.ndim - 1))  # every axis but the last
+        return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens)
+
+    return Tensor.from_op(x_hat * gain.data + bias.data, (x, gain, bias), backward)
 
 
 # --- overwrite -------------------------------------------------------------------------------------------

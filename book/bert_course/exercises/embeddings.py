@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from bert_course.check.exercise import exercise
+from bert_course.check.tensors import operation, tensor, traced
+from minigrad import Tensor, ops  # noqa: F401
 
 PAD = "[PAD]"
 
@@ -17,8 +19,8 @@ PAD = "[PAD]"
 
 def _tables(
     rng: np.random.Generator, V: int, d_model: int, dtype: type = np.float64, places: int = 512
-) -> list[np.ndarray]:
-    return [rng.standard_normal((rows, d_model)).astype(dtype) for rows in (V, 2, places)]
+) -> list[Tensor]:
+    return [tensor(rng.standard_normal((rows, d_model)).astype(dtype)) for rows in (V, 2, places)]
 
 
 def _types(rng: np.random.Generator, B: int, L: int) -> np.ndarray:
@@ -43,9 +45,10 @@ def _embed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=1,
     minutes=8,
     cases=_embed_cases,
+    observed=traced,
     same_dtype=True,
     hints="""
-Add three look-ups. NumPy picks rows with an array of ids: a table (V, d_model) and ids (B, L) give (B, L, d_model).
+Add three look-ups. A Tensor gives rows for an array of ids, as in NumPy: a table (V, d_model) and ids (B, L) give (B, L, d_model).
 
 The positions are 0, 1, 2, … in each sequence: the first L rows of W_P, which broadcasting (chapter `arrays`) adds to every sequence.
 """,
@@ -69,9 +72,9 @@ All tokens get the row of the second segment.
 The segments are swapped: row 0 of W_S is for segment 0.
     W_S[token_type_ids] -> W_S[1 - token_type_ids]
 You add the segment's number itself. It picks a row of W_S.
-    W_S[token_type_ids] -> token_type_ids[:, :, None]
+    W_S[token_type_ids] -> Tensor(token_type_ids[:, :, None].astype(W_S.dtype))
 You add the position's number itself. It picks a row of W_P.
-    W_P[:L] -> np.arange(L)[:, None]
+    W_P[:L] -> Tensor(np.arange(L)[:, None].astype(W_P.dtype))
 The positions begin at 0: the first token gets the first row of W_P.
     W_P[:L] -> W_P[np.minimum(np.arange(L) + 1, len(W_P) - 1)]
 You take the last rows of W_P. The token at position t gets row t.
@@ -90,9 +93,13 @@ You divide the sum. The three rows are only added.
 You multiply the tokens' rows by √d_model, as the Transformer of 2017 does. BERT adds the three rows as they are.
     W_T[input_ids] -> W_T.shape[1] ** 0.5 * W_T[input_ids]
 You put the three rows side by side. In BERT they are added.
-    return W_T[input_ids] + W_S[token_type_ids] + W_P[:L] -> return np.concatenate([W_T[input_ids], W_S[token_type_ids], np.broadcast_to(W_P[:L], (len(input_ids), L, W_P.shape[1]))], axis=-1)
+    return W_T[input_ids] + W_S[token_type_ids] + W_P[:L] -> return ops.concatenate([W_T[input_ids], W_S[token_type_ids], 0 * W_T[input_ids] + W_P[:L]], axis=-1)
+The gradient ends at .data, so that table would never learn. Look up in the Tensor itself.
+    W_T[input_ids] -> Tensor(W_T.data[input_ids])
+    W_P[:L] -> Tensor(W_P.data[:L])
+    W_S[token_type_ids] -> Tensor(W_S.data[token_type_ids])
 You normalise the sum. LayerNorm comes after this function, not inside it.
-    return W_T[input_ids] + W_S[token_type_ids] + W_P[:L] -> X = W_T[input_ids] + W_S[token_type_ids] + W_P[:L]; return (X - X.mean(axis=-1, keepdims=True)) / np.sqrt(X.var(axis=-1, keepdims=True) + 1e-12)
+    return W_T[input_ids] + W_S[token_type_ids] + W_P[:L] -> X = W_T[input_ids] + W_S[token_type_ids] + W_P[:L]; return (X - X.mean(axis=-1, keepdims=True)) / (X.var(axis=-1, keepdims=True) + 1e-12) ** 0.5
 """,
 )
 def embed(input_ids, token_type_ids, W_T, W_S, W_P):
@@ -226,89 +233,71 @@ def pack(first, second, length):
     return tokens + [PAD] * padding, types, mask
 
 
-# --- table_gradients -------------------------------------------------------------------------------------
+# --- look_up ---------------------------------------------------------------------------------------------
 
 
-def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for name, B, L, V, d_model, places, dtype in (
-        ("2 sequences of 5 tokens, 7 pieces, 9 places", 2, 5, 7, 3, 9, np.float64),
-        ("one sequence, 4 pieces", 1, 6, 4, 2, 6, np.float64),
-        ("B = L = V = d_model = 4", 4, 4, 4, 4, 5, np.float64),
-        ("float32, 3 sequences of 7 tokens, 40 pieces", 3, 7, 40, 5, 12, np.float32),
+def _look_up_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    for name, B, L, V, d_model, dtype in (
+        ("2 sequences of 5 tokens, 7 pieces", 2, 5, 7, 3, np.float64),
+        ("one sequence, 4 pieces", 1, 6, 4, 2, np.float64),
+        ("B = L = V = d_model = 4", 4, 4, 4, 4, np.float64),
+        ("float32, 3 sequences of 7 tokens, 40 pieces", 3, 7, 40, 5, np.float32),
     ):
         ids = rng.integers(0, V, (B, L))
         ids[:, 1] = ids[:, 0]  # a piece that occurs twice in a sequence
-        dX = rng.standard_normal((B, L, d_model)).astype(dtype)
-        yield name, ids, _types(rng, B, L), dX, V, places
-    ids = np.full((2, 5), 3)
-    yield "one piece alone", ids, np.zeros((2, 5), np.int64), rng.standard_normal((2, 5, 4)), 6, 8
+        yield name, tensor(rng.standard_normal((V, d_model)).astype(dtype)), ids
+    yield "one piece alone", tensor(rng.standard_normal((6, 4))), np.full((2, 5), 3)
+    yield "no axis of sequences", tensor(rng.standard_normal((5, 3))), np.array([4, 0, 4, 4])
 
 
 @exercise(
     difficulty=3,
     minutes=25,
-    cases=_gradient_cases,
+    cases=_look_up_cases,
+    observed=operation,
     same_dtype=True,
     hints="""
-X = O_T W_T + O_S W_S + O_P W_P: a sum hands its gradient to each of its terms unchanged (chapter `reverse_mode`), so each table gets its one-hot rows, transposed, times the same dX.
+X = O W with one-hot rows O, so dW = Oᵀ dX (chapter `reverse_mode`). Row v of dW is the sum of dX over all tokens, of all sequences, whose id is v.
 
-Row v of dW_T is the sum of dX over all tokens, of all sequences, whose id is v. np.add.at(dW, ids, dX) adds them, even where an id repeats. Start from a dW of zeros that has a row for each piece, whether the piece occurs or not.
+np.add.at(dW, ids, dX) adds rows of dX to rows of dW, even where an id repeats. Start from a dW of zeros that has a row for each piece, whether the piece occurs or not.
 
-Row t of dW_P is the sum of the dX at position t over the sequences of the batch. The positions from L on were not used, so their rows are 0.
+W is a Tensor and ids is an array, which needs no gradient: the only parent is W, and backward returns (dW,).
 """,
     mistakes="""
 A piece that occurs more than once keeps only the gradient of its last place, because += reads, adds and then writes back. np.add.at adds all the gradients.
-    np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] += dX
-    np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] = dX
-With += or =, each segment keeps the gradient of only one token. A row of dW_S is the sum over all tokens of its segment: use np.add.at.
-    np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] += dX
-    np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] = dX
-With += or =, several pieces and segments keep the gradient of only one place. np.add.at adds all the gradients.
-    np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] += dX ; np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] += dX
-    np.add.at(dW_T, input_ids, dX) -> dW_T[input_ids] = dX ; np.add.at(dW_S, token_type_ids, dX) -> dW_S[token_type_ids] = dX
-You add to dW_P by the ids of the pieces. Row t belongs to position t, whatever piece stands there.
-    dW_P[:L] = dX.sum(axis=0) -> np.add.at(dW_P, np.minimum(input_ids, n_positions - 1), dX) || np.add.at(dW_P, input_ids, dX)
-You add to dW_P by the segments. Row t belongs to position t, whatever text the token is in.
-    dW_P[:L] = dX.sum(axis=0) -> np.add.at(dW_P, token_type_ids, dX)
-You average over the batch for the positions. The gradient is the sum. If the loss is a mean, dX already contains the division.
-    dX.sum(axis=0) -> dX.mean(axis=0)
-You take the gradient of the positions from the first sequence only. All sequences use the same rows of W_P, so their gradients add up.
-    dX.sum(axis=0) -> dX[0]
-You take the gradient of the positions from the last sequence only. All sequences use the same rows of W_P, so their gradients add up.
-    dX.sum(axis=0) -> dX[-1]
+    np.add.at(dW, ids, dX) -> dW[ids] += dX
+    np.add.at(dW, ids, dX) -> dW[ids] = dX
 You divide each piece's gradient by how often the piece occurs. The gradient is the sum.
-    np.add.at(dW_T, input_ids, dX) -> np.add.at(dW_T, input_ids, dX); dW_T /= np.maximum(np.bincount(input_ids.ravel(), minlength=V), 1).astype(dX.dtype)[:, None]
-You divide the sum of each segment by its number of tokens. The gradient is the sum.
-    np.add.at(dW_S, token_type_ids, dX) -> np.add.at(dW_S, token_type_ids, dX); dW_S /= np.maximum(np.bincount(token_type_ids.ravel(), minlength=2), 1).astype(dX.dtype)[:, None]
-Your sum ignores which segment a token is in. Each row of dW_S gets only the tokens of its own segment.
-    np.add.at(dW_S, token_type_ids, dX) -> dW_S += dX.sum(axis=(0, 1))
-You use only the first sequence for the pieces, but the whole batch reads the table.
-    np.add.at(dW_T, input_ids, dX) -> np.add.at(dW_T, input_ids[0], dX[0])
-dW_T has V rows, one for each piece of the vocabulary. Yours has rows only for the pieces up to the largest id.
-    np.zeros((V, -> np.zeros((input_ids.max() + 1,
-dW_P has a row for each position of the table. Yours has rows only for the L positions of this batch.
-    np.zeros((n_positions, -> np.zeros((L,
-The segments are swapped: row 0 of dW_S belongs to segment 0.
-    np.add.at(dW_S, token_type_ids, dX) -> np.add.at(dW_S, 1 - token_type_ids, dX)
-You share dX out among the three tables. A sum hands its whole gradient to each term.
-    L, d_model = dX.shape[1:] -> L, d_model = dX.shape[1:]; dX = dX / 3
+    np.add.at(dW, ids, dX) -> np.add.at(dW, ids, dX); dW /= np.maximum(np.bincount(ids.ravel(), minlength=len(dW)), 1).astype(dX.dtype)[:, None]
+You average over the batch. The gradient is the sum; if the loss is a mean, dX already contains the division.
+    np.add.at(dW, ids, dX) -> np.add.at(dW, ids, dX / len(dX))
+You use only the first sequence, but the whole batch reads the table.
+    np.add.at(dW, ids, dX) -> np.add.at(dW, ids[:1], dX[:1])
+You use only the last sequence, but the whole batch reads the table.
+    np.add.at(dW, ids, dX) -> np.add.at(dW, ids[-1:], dX[-1:])
+Every row of the table gets the same gradient. Row v gets only that of the tokens whose id is v.
+    np.add.at(dW, ids, dX) -> dW += dX.reshape(-1, dX.shape[-1]).sum(axis=0)
+The gradient of the table is missing: you return zeros.
+    np.add.at(dW, ids, dX) -> pass
+The gradients arrive at the rows in another order than the ids say.
+    np.add.at(dW, ids, dX) -> np.add.at(dW, len(dW) - 1 - ids, dX)
 The sign is wrong: a gradient says how the loss grows, and the optimiser subtracts it.
-    return dW_T, dW_S, dW_P -> return -dW_T, -dW_S, -dW_P
-The order is tokens, segments, positions.
-    return dW_T, dW_S, dW_P -> return dW_T, dW_P, dW_S || return dW_S, dW_T, dW_P
-Your positions run on from one text to the next. Each text begins at position 0 again.
-    dW_P[:L] = dX.sum(axis=0) -> flat = dX.reshape(-1, d_model)[:n_positions]; dW_P[:len(flat)] = flat
+    return (dW,) -> return (-dW,)
+You take the gradient of the loss as 1: dX is what comes from the layers above.
+    np.add.at(dW, ids, dX) -> np.add.at(dW, ids, np.ones_like(dX))
+You look up one row too far: the ids count from 0.
+    W.data[ids] -> W.data[np.minimum(ids + 1, len(W.data) - 1)]
+You look up the ids of the first sequence for all of them.
+    W.data[ids] -> np.broadcast_to(W.data[ids[:1]], (*ids.shape, W.shape[1]))
 """,
 )
-def table_gradients(input_ids, token_type_ids, dX, V, n_positions):
-    L, d_model = dX.shape[1:]
-    dW_T = np.zeros((V, d_model), dX.dtype)
-    np.add.at(dW_T, input_ids, dX)  # a sum over all places with that id
-    dW_S = np.zeros((2, d_model), dX.dtype)
-    np.add.at(dW_S, token_type_ids, dX)
-    dW_P = np.zeros((n_positions, d_model), dX.dtype)
-    dW_P[:L] = dX.sum(axis=0)
-    return dW_T, dW_S, dW_P
+def look_up(W, ids):
+    def backward(dX):
+        dW = np.zeros_like(W.data)
+        np.add.at(dW, ids, dX)  # a sum over all places with that id
+        return (dW,)
+
+    return Tensor.from_op(W.data[ids], (W,), backward)
 
 
 # --- packing_fault ---------------------------------------------------------------------------------------

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from bert_course.check.exercise import exercise
-from bert_course.exercises.feed_forward import gelu
+from bert_course.check.tensors import tensor, traced
 from bert_course.common.softmax import softmax
+from bert_course.exercises.feed_forward import gelu_of as gelu
+from minigrad import Tensor, ops  # noqa: F401
 
 # --- pool ------------------------------------------------------------------------------------------------
 
 
 def _pool_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    def draw(B: int, L: int, d_model: int, dtype: type = np.float64) -> tuple[np.ndarray, ...]:
+    def draw(B: int, L: int, d_model: int, dtype: type = np.float64) -> tuple[Tensor, ...]:
         shapes = (B, L, d_model), (d_model, d_model), (d_model,)
-        return tuple(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+        return tuple(tensor(rng.standard_normal(shape).astype(dtype)) for shape in shapes)
 
     yield "2 sequences of 5 tokens, d_model = 4", *draw(2, 5, 4)
     yield "B = L = d_model = 3", *draw(3, 3, 3)
@@ -32,11 +34,12 @@ def _pool_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=1,
     minutes=8,
     cases=_pool_cases,
+    observed=traced,
     same_dtype=True,
     hints="""
 Which token stands for the whole input, and along which of the three axes are the tokens?
 
-X[:, 0] is the first row of each sequence, (B, d_model). Rows stand on the left: row @ W + b. The tanh comes last.
+X[:, 0] is the first row of each sequence, (B, d_model). Rows stand on the left: row @ W + b. The tanh comes last: x.tanh().
 """,
     mistakes="""
 [mean-of-tokens] You take the mean over the tokens. The pooler reads only one row, that of [CLS]: all that this row knows of other tokens came there by attention.
@@ -54,7 +57,7 @@ You take the first feature of each token, but the axes are (sequence, token, fea
 You pool every token. Return one vector for each sequence, from its first token.
     X[:, 0] -> X
 You pool every token and take the mean of the results. Only the first token goes in.
-    return np.tanh(X @ W + b).mean(axis=1)
+    return (X @ W + b).tanh().mean(axis=1)
 The axis of the tokens is still there, with length 1: X[:, 0] takes it away, X[:, :1] keeps it.
     X[:, 0] -> X[:, :1]
 You multiply by W transposed. Rows stand on the left: x W. W is square, so W x and x W have the same shape, but nothing else in common.
@@ -64,19 +67,21 @@ You multiply by W transposed. Rows stand on the left: x W. W is square, so W x a
 [no-bias] The bias is missing.
     + b) -> )
 You add the bias after the tanh. It belongs inside the tanh.
-    np.tanh(first @ W + b) -> np.tanh(first @ W) + b
+    (first @ W + b).tanh() -> (first @ W).tanh() + b
 The tanh is missing.
-    np.tanh(first @ W + b) -> first @ W + b
+    (first @ W + b).tanh() -> first @ W + b
 You apply the tanh to the token's vector, before the matrix. The tanh comes last.
-    np.tanh(first @ W + b) -> np.tanh(first) @ W + b
+    (first @ W + b).tanh() -> first.tanh() @ W + b
 That is a sigmoid. The pooler has a tanh, between -1 and 1.
-    np.tanh(first @ W + b) -> 1 / (1 + np.exp(-(first @ W + b)))
+    (first @ W + b).tanh() -> ops.sigmoid(first @ W + b)
 That is a softmax over the features. The classifier after the pooler has one; the pooler has a tanh, entry by entry.
-    np.tanh(first @ W + b) -> np.exp(first @ W + b) / np.exp(first @ W + b).sum(axis=-1, keepdims=True)
+    (first @ W + b).tanh() -> ops.softmax(first @ W + b)
 That is a ReLU. The pooler has a tanh.
-    np.tanh(first @ W + b) -> np.maximum(first @ W + b, 0)
+    (first @ W + b).tanh() -> ops.relu(first @ W + b)
 You add the token's vector to the result. The layers have a residual connection; the pooler has none.
-    np.tanh(first @ W + b) -> first + np.tanh(first @ W + b)
+    (first @ W + b).tanh() -> first + (first @ W + b).tanh()
+The gradient ends at .data, so the layers below would never learn from the pooler.
+    X[:, 0] -> Tensor(X.data[:, 0])
 The matrix is missing: you take the tanh of the token's vector itself.
     first @ W + b -> first
     first @ W + b -> first + b
@@ -86,7 +91,7 @@ You multiply by the matrix twice. The pooler multiplies by it once.
 )
 def pool(X, W, b):
     first = X[:, 0]  # (B, d_model), [CLS] of each sequence
-    return np.tanh(first @ W + b)
+    return (first @ W + b).tanh()
 
 
 # --- parameter_count -------------------------------------------------------------------------------------

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from bert_course.check.exercise import exercise
+from bert_course.check.tensors import operation, tensor, traced
+from minigrad import Tensor, ops
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def erf(x: np.ndarray) -> np.ndarray:
+    """The error function of each number, in the dtype of x."""
     return np.vectorize(math.erf, otypes=[x.dtype])(x)
 
 
-def gelu(x: np.ndarray) -> np.ndarray:
+def gelu_of(x: np.ndarray) -> np.ndarray:
     """By the error function, in the dtype of x."""
-    return 0.5 * x * (1 + _erf(x / math.sqrt(2)))
+    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
 
 
 # --- feed_forward ----------------------------------------------------------------------------------------
@@ -33,52 +36,33 @@ def _forward_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     ):
         d_model = shape[-1]
         shapes = (shape, (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,))
-        yield name, *(rng.standard_normal(s).astype(dtype) for s in shapes)
+        yield name, *(tensor(rng.standard_normal(s).astype(dtype)) for s in shapes)
 
 
 @exercise(
     difficulty=1,
     minutes=10,
     cases=_forward_cases,
+    observed=traced,
     same_dtype=True,
     hints="""
 Write two linear layers, each a matrix product and a bias, with GELU between them: (…, d_model) -> (…, d_ff) -> (…, d_model).
 
-GELU(x) = x Φ(x), and Φ(x) = (1 + erf(x / √2)) / 2.
+ops.gelu(H) applies GELU to each entry of a Tensor.
 """,
     mistakes="""
 The activation is missing: then the two layers are one matrix.
-    0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H
+    ops.gelu(H) -> H
 [relu] That is ReLU. BERT has GELU, which lets a little through below 0.
-    0.5 * H * (1 + _erf(H / math.sqrt(2))) -> np.maximum(H, 0)
-That is GELU's tanh form. Use the erf form; the two differ by up to 4.7e-4.
-    0.5 * H * (1 + _erf(H / math.sqrt(2))) -> 0.5 * H * (1 + np.tanh(math.sqrt(2 / math.pi) * (H + 0.044715 * H**3)))
-That is GELU's form with a sigmoid, x σ(1.702 x), which is rougher than the erf form. Use the erf form.
-    0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H / (1 + np.exp(-1.702 * H))
-That is x times a sigmoid (SiLU or Swish), not x times Φ(x).
-    0.5 * H * (1 + _erf(H / math.sqrt(2))) -> H / (1 + np.exp(-H))
-That is another activation function: GELU is x Φ(x).
-    0.5 * H * (1 + _erf(H / math.sqrt(2))) -> np.tanh(H) || 1 / (1 + np.exp(-H)) || np.where(H > 0, H, 0.01 * H)
-The argument of erf lacks its 1 / √2: Φ(x) = (1 + erf(x / √2)) / 2.
-    H / math.sqrt(2) -> H
-You multiply by √2 where GELU divides: Φ(x) = (1 + erf(x / √2)) / 2.
-    H / math.sqrt(2) -> H * math.sqrt(2)
-You divide by 2 inside erf. Divide by √2.
-    H / math.sqrt(2) -> H / 2
-The factor 1/2 is missing: Φ(x) = (1 + erf(x / √2)) / 2 goes from 0 to 1.
-    0.5 * H * -> H *
-You apply Φ alone. GELU is x times Φ(x).
-    0.5 * H * -> 0.5 *
-The 1 is missing: erf goes from -1 to 1, and Φ from 0 to 1.
-    (1 + _erf(H / math.sqrt(2))) -> _erf(H / math.sqrt(2))
-The 1 is subtracted. Φ(x) = (1 + erf(x / √2)) / 2.
-    (1 + _erf -> (1 - _erf
+    ops.gelu(H) -> ops.relu(H)
+That is another activation function: BERT's is GELU, ops.gelu.
+    ops.gelu(H) -> H.tanh() || ops.sigmoid(H) || H * ops.sigmoid(H)
 You apply GELU to the output as well: it belongs only between the layers.
-    return A @ W_2 + b_2 -> Y = A @ W_2 + b_2; return 0.5 * Y * (1 + _erf(Y / math.sqrt(2)))
+    return A @ W_2 + b_2 -> return ops.gelu(A @ W_2 + b_2)
 You apply GELU to the output. It stands between the layers, behind the first bias.
-    A = 0.5 * H * (1 + _erf(H / math.sqrt(2))) -> A = H ; return A @ W_2 + b_2 -> Y = A @ W_2 + b_2; return 0.5 * Y * (1 + _erf(Y / math.sqrt(2)))
+    A = ops.gelu(H) -> A = H ; return A @ W_2 + b_2 -> return ops.gelu(A @ W_2 + b_2)
 You apply GELU to X. It stands between the two layers.
-    H = X @ W_1 + b_1 -> H = 0.5 * X * (1 + _erf(X / math.sqrt(2))) @ W_1 + b_1 ; A = 0.5 * H * (1 + _erf(H / math.sqrt(2))) -> A = H
+    H = X @ W_1 + b_1 -> H = ops.gelu(X) @ W_1 + b_1 ; A = ops.gelu(H) -> A = H
 [no-first-bias] The first bias is missing.
     X @ W_1 + b_1 -> X @ W_1
 The first bias comes after GELU in your network. Add it before GELU.
@@ -97,111 +81,104 @@ A matrix is transposed: here W is stored (in, out), and a layer is X W + b.
     A @ W_2 -> A @ W_2.T
     X @ W_1 -> X @ W_1.T ; A @ W_2 -> A @ W_2.T
     X @ W_1 -> X @ W_2 ; A @ W_2 -> A @ W_1
+The gradient ends at .data, so the first layer would never learn. Everything here stays a Tensor.
+    A = ops.gelu(H) -> A = Tensor(ops.gelu(H).data)
 """,
 )
 def feed_forward(X, W_1, b_1, W_2, b_2):
     H = X @ W_1 + b_1  # (..., d_ff)
-    A = 0.5 * H * (1 + _erf(H / math.sqrt(2)))
+    A = ops.gelu(H)
     return A @ W_2 + b_2
 
 
-# --- feed_forward_gradients ------------------------------------------------------------------------------
+# --- gelu ------------------------------------------------------------------------------------------------
 
 
-def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for name, L, d_model, d_ff, dtype in (
-        ("5 tokens, d_model = 3, d_ff = 7", 5, 3, 7, np.float64),
-        ("all sizes 4", 4, 4, 4, np.float64),
-        ("float32, 6 tokens, d_ff = 2", 6, 3, 2, np.float32),
-        ("one token", 1, 2, 5, np.float64),
-    ):
-        shapes = ((L, d_model), (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,), (L, d_model))
-        yield name, *(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+def _gelu_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    yield "3 tokens of 5", tensor(rng.standard_normal((3, 5)))
+    yield "4 tokens of 4", tensor(2 * rng.standard_normal((4, 4)))
+    yield "2 texts, 3 tokens of 7", tensor(rng.standard_normal((2, 3, 7)))
+    yield "float32, 6 tokens of 2", tensor(rng.standard_normal((6, 2)).astype(np.float32))
+    yield "numbers from -6 to 6", tensor(np.linspace(-6, 6, 13)[None])
 
 
 @exercise(
     difficulty=3,
     minutes=25,
-    cases=_gradient_cases,
+    cases=_gelu_cases,
+    observed=operation,
+    same_dtype=True,
     hints="""
-Run the network forward and keep H = X W_1 + b_1 and A = GELU(H). Then go backwards: from dY to dA, dH, dX.
+GELU(x) = x Φ(x), and Φ(x) = (1 + erf(x / √2)) / 2. Compute both with NumPy from H.data.
 
-Y = A W_2 + b_2 gives dA = dY W_2ᵀ, dW_2 = Aᵀ dY and db_2, the sum of dY over the tokens: a bias is added to every row, and the adjoint of copying is adding.
+Both factors of x Φ(x) change with x. The slope of Φ is the bell curve, φ(x) = exp(-x² / 2) / √(2π).
 
-GELU works entry by entry, so dH = dA times its slope, Φ(H) + H φ(H). Take the slope at H, the input of GELU.
+GELU works entry by entry, so dH is dA times its slope, Φ(x) + x φ(x), taken at the input. backward returns a tuple with one gradient, (dH,).
 """,
     mistakes="""
 The slope of GELU is missing: multiply every entry of dA by it to get dH.
-    dH = dA * slope -> dH = dA
+    dA * slope -> dA
 [slope-without-density] The slope lacks x φ(x): in x Φ(x) the factor Φ(x) changes too.
-    slope = share + H * bell -> slope = share
+    slope = share + x * bell -> slope = share
 The slope lacks Φ(x): in x Φ(x) the factor x changes too.
-    slope = share + H * bell -> slope = H * bell
+    slope = share + x * bell -> slope = x * bell
 The slope's first term is Φ(x). You take 1, but Φ(x) is near 1 only far above 0.
-    slope = share + H * bell -> slope = 1 + H * bell
+    slope = share + x * bell -> slope = 1 + x * bell
 The slope's second term is x φ(x): the factor x is missing.
-    share + H * bell -> share + bell
+    share + x * bell -> share + bell
 You subtract the slope's second term. Add it: Φ(x) + x φ(x).
-    share + H * bell -> share - H * bell
+    share + x * bell -> share - x * bell
 The bell curve φ lacks its factor 1 / √(2π).
     / math.sqrt(2 * math.pi) ->
 The bell curve is e to the power of -x²/2: the 2 is missing.
-    np.exp(-(H**2) / 2) -> np.exp(-(H**2))
+    np.exp(-(x**2) / 2) -> np.exp(-(x**2))
 The bell curve's factor is 1 / √(2π).
     math.sqrt(2 * math.pi) -> math.sqrt(math.pi) || (2 * math.pi)
-You take GELU's slope at its output A. Take it at H, the input of GELU.
-    share + H * bell -> 0.5 * (1 + _erf(A / math.sqrt(2))) + A * np.exp(-(A**2) / 2) / math.sqrt(2 * math.pi)
+You take GELU's slope at its output. Take it at the input, H.
+    share + x * bell -> 0.5 * (1 + erf(x * share / math.sqrt(2))) + x * share * np.exp(-((x * share) ** 2) / 2) / math.sqrt(2 * math.pi)
 That is the slope of ReLU.
-    share + H * bell -> (H > 0)
+    share + x * bell -> (x > 0)
 You multiply by GELU itself: the backward pass needs its slope.
-    dA * slope -> dA * A
-dW_2 needs what went into the second layer, A. You take H, before GELU.
-    A.T @ dY -> H.T @ dY
-dW_1 needs what went into the first layer, X.
-    X.T @ dH -> A.T @ dH || H.T @ dH
-dX needs W_1 transposed: dH is (L, d_ff), dX is (L, d_model).
-    dH @ W_1.T -> dH @ W_1
-dA needs W_2 transposed: dY is (L, d_model), dA is (L, d_ff).
-    dY @ W_2.T -> dY @ W_2
-A matrix's gradient is transposed in your answer. It must have the shape of the matrix, (in, out).
-    X.T @ dH -> dH.T @ X
-    A.T @ dY -> dY.T @ A
-    X.T @ dH -> dH.T @ X ; A.T @ dY -> dY.T @ A
-In dW_1 and dW_2 the input of the layer is transposed: (in, L) (L, out) -> (in, out).
-    X.T @ dH -> X @ dH || X @ dH.T
-    A.T @ dY -> A @ dY || A @ dY.T
-[bias-mean] A bias was added to every token, so its gradient is the sum over the tokens. You take the mean.
-    dH.sum( -> dH.mean( ; dY.sum( -> dY.mean(
-    dH.sum( -> dH.mean(
-    dY.sum( -> dY.mean(
-A bias's gradient is the gradient of the sum to which the bias was added, summed over the tokens. You return ones.
-    dH.sum(axis=0) -> np.ones_like(b_1) ; dY.sum(axis=0) -> np.ones_like(b_2)
-A bias's gradient is summed over the tokens, axis 0: it has an entry for each feature.
-    dH.sum(axis=0) -> dH.sum(axis=1) ; dY.sum(axis=0) -> dY.sum(axis=1)
-    dH.sum(axis=0) -> dH ; dY.sum(axis=0) -> dY
-    dH.sum(axis=0) -> dH.sum() ; dY.sum(axis=0) -> dY.sum()
-    dH.sum(axis=0) -> dH.sum(axis=0, keepdims=True) ; dY.sum(axis=0) -> dY.sum(axis=0, keepdims=True)
-You divide by the number of tokens. If the loss is a mean, dY contains that division already.
-    X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0) -> X.T @ dH / len(X), dH.sum(axis=0) / len(X), A.T @ dY / len(X), dY.sum(axis=0) / len(X)
-You add dY to dX. That belongs to the residual connection (chapter `add_norm`), which is not in this network.
-    dH @ W_1.T, -> dH @ W_1.T + dY,
-The order is dX, dW_1, db_1, dW_2, db_2.
-    dH @ W_1.T, X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0) -> X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0), dH @ W_1.T || dH @ W_1.T, A.T @ dY, dY.sum(axis=0), X.T @ dH, dH.sum(axis=0) || dH @ W_1.T, X.T @ dH, A.T @ dY, dH.sum(axis=0), dY.sum(axis=0)
-The sign is wrong: a gradient points where the loss grows, and the optimiser subtracts it.
-    dA = dY @ W_2.T -> dY = -dY; dA = dY @ W_2.T
-The first bias is missing in the forward pass, so H is wrong.
-    X @ W_1 + b_1 -> X @ W_1
+    dA * slope -> dA * x * share
+The sign of dH is the wrong way round: a gradient points where the loss grows, and the optimiser subtracts it.
+    dA * slope -> -dA * slope
+You take the gradient of the loss as 1: dA is what comes from the layers above.
+    dA * slope -> slope
+[relu-for-gelu] That is ReLU. BERT has GELU, which lets a little through below 0.
+    from_op(x * share, -> from_op(np.maximum(x, 0), ; share + x * bell -> (x > 0)
+    from_op(x * share, -> from_op(np.maximum(x, 0),
+That is GELU's tanh form. Use the erf form; the two differ by up to 4.7e-4.
+    from_op(x * share, -> from_op(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+That is GELU's form with a sigmoid, x σ(1.702 x), which is rougher than the erf form. Use the erf form.
+    from_op(x * share, -> from_op(x / (1 + np.exp(-1.702 * x)),
+That is x times a sigmoid (SiLU or Swish), not x times Φ(x).
+    from_op(x * share, -> from_op(x / (1 + np.exp(-x)),
+The argument of erf lacks its 1 / √2: Φ(x) = (1 + erf(x / √2)) / 2.
+    erf(x / math.sqrt(2)) -> erf(x)
+You multiply by √2 where GELU divides: Φ(x) = (1 + erf(x / √2)) / 2.
+    erf(x / math.sqrt(2)) -> erf(x * math.sqrt(2))
+You divide by 2 inside erf. Divide by √2.
+    erf(x / math.sqrt(2)) -> erf(x / 2)
+The factor 1/2 is missing: Φ(x) = (1 + erf(x / √2)) / 2 goes from 0 to 1.
+    share = 0.5 * -> share =
+You return Φ alone. GELU is x times Φ(x).
+    from_op(x * share, -> from_op(share,
+The 1 is missing: erf goes from -1 to 1, and Φ from 0 to 1.
+    (1 + erf(x / math.sqrt(2))) -> erf(x / math.sqrt(2))
+The 1 is subtracted. Φ(x) = (1 + erf(x / √2)) / 2.
+    (1 + erf -> (1 - erf
 """,
 )
-def feed_forward_gradients(X, W_1, b_1, W_2, b_2, dY):
-    H = X @ W_1 + b_1  # (L, d_ff)
-    share = 0.5 * (1 + _erf(H / math.sqrt(2)))
-    A = H * share
-    dA = dY @ W_2.T  # (L, d_ff)
-    bell = np.exp(-(H**2) / 2) / math.sqrt(2 * math.pi)
-    slope = share + H * bell
-    dH = dA * slope
-    return dH @ W_1.T, X.T @ dH, dH.sum(axis=0), A.T @ dY, dY.sum(axis=0)
+def gelu(H):
+    x = H.data
+    share = 0.5 * (1 + erf(x / math.sqrt(2)))  # Φ(x), of x that passes
+    bell = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)  # φ(x)
+
+    def backward(dA):
+        slope = share + x * bell
+        return (dA * slope,)
+
+    return Tensor.from_op(x * share, (H,), backward)
 
 
 # --- larger_of_two ---------------------------------------------------------------------------------------
@@ -252,7 +229,7 @@ You add a where b belongs: a + max(0, a - b).
 The two units that let b through have the same sign: their sum is |b|.
     [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [1.0]]
 That is the larger of a, b and 0: where both are below 0, nothing gets through.
-    [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; return _feed_forward(X, W_1, b_1, W_2, b_2)[:, 0] -> G = gelu(X @ W_1 + b_1); return G.max(axis=1) / s
+    [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; return _feed_forward(X, W_1, b_1, W_2, b_2)[:, 0] -> G = gelu_of(X @ W_1 + b_1); return G.max(axis=1) / s
 You return max(0, a) + max(0, b), which drops what is below 0.
     [[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]] -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ; [[1.0], [1.0], [-1.0]] -> [[1.0], [1.0], [0.0]]
 That is the sum of a and b.
@@ -281,7 +258,7 @@ def larger_of_two(X):
 
 
 def _feed_forward(X, W_1, b_1, W_2, b_2):
-    return gelu(X @ W_1 + b_1) @ W_2 + b_2
+    return gelu_of(X @ W_1 + b_1) @ W_2 + b_2
 
 
 # --- first_alarm -----------------------------------------------------------------------------------------
@@ -295,7 +272,7 @@ def _networks(rng: np.random.Generator) -> dict[str, Network]:
     b_1, b_2 = rng.standard_normal(24), rng.standard_normal(16)
 
     def right(X: np.ndarray) -> np.ndarray:
-        return gelu(X @ W_1 + b_1) @ W_2 + b_2
+        return gelu_of(X @ W_1 + b_1) @ W_2 + b_2
 
     def from_before(X: np.ndarray) -> np.ndarray:
         before = np.vstack([0 * X[:1], X[:-1]])
@@ -451,7 +428,7 @@ Three digits are not enough. Give five after the point.
 )
 def best_coefficient(limit):
     x = np.linspace(0, limit, 4001)
-    exact = 0.5 * (1 + _erf(x / math.sqrt(2)))
+    exact = 0.5 * (1 + erf(x / math.sqrt(2)))
 
     def gap(c):
         share = 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + c * x**3)))

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from bert_course.check.exercise import exercise
+from bert_course.check.tensors import tensor, traced
 from bert_course.common.softmax import softmax
+from minigrad import Tensor, ops
 
 Weights = dict[str, np.ndarray]
 Layer = Callable[[np.ndarray, Weights, int], np.ndarray]
@@ -24,65 +26,66 @@ def _weights(rng: np.random.Generator, d_model: int, dtype: type = np.float64) -
     return weights
 
 
-def _pieces(X: np.ndarray, W: np.ndarray, h: int) -> np.ndarray:
+def _pieces(X: Tensor, W: Tensor, h: int) -> Tensor:
     """X W with the blocks of W on the diagonal alone, so that head i sees piece i of X."""
-    return X @ (W * np.kron(np.eye(h), np.ones([side // h for side in W.shape]))).astype(W.dtype)
+    blocks = np.kron(np.eye(h), np.ones([side // h for side in W.shape]))
+    return X @ (W * Tensor(blocks.astype(W.dtype)))
 
 
 # --- multi_head ------------------------------------------------------------------------------------------
 
 
 def _multi_head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    def draw(*shape: int, dtype: type = np.float64) -> np.ndarray:
-        return rng.standard_normal(shape).astype(dtype)
+    def case(
+        B: int, L: int, h: int, d_k: int, mask: Any = 0.0, dtype: type = np.float64, times: int = 1
+    ) -> Any:
+        X = times * rng.standard_normal((B, L, h * d_k))
+        weights = {name: tensor(W) for name, W in _weights(rng, h * d_k, dtype).items()}
+        added: np.ndarray = np.broadcast_to(mask, (B, 1, 1, L)).astype(dtype)
+        return tensor(X.astype(dtype)), weights, h, tensor(added, requires_grad=False)
 
-    yield "2 texts of 5 tokens, 3 heads of 4", draw(2, 5, 12), _weights(rng, 12), 3, np.zeros((2, 1, 1, 5))
-    yield "B = L = h = d_k = 4", draw(4, 4, 16), _weights(rng, 16), 4, np.zeros((4, 1, 1, 4))
-    yield "one head", draw(1, 6, 5), _weights(rng, 5), 1, np.zeros((1, 1, 1, 6))
-    padding = np.zeros((3, 1, 1, 4), np.float32)
-    padding[1, ..., 2:] = padding[2, ..., 1:] = np.finfo(np.float32).min
-    yield (
-        "float32, and padding in two texts",
-        draw(3, 4, 10, dtype=np.float32),
-        _weights(rng, 10, np.float32),
-        5,
-        padding,
-    )
-    yield "large scores", 60 * draw(1, 5, 8), _weights(rng, 8), 2, np.zeros((1, 1, 1, 5))
-    yield "a mask of other numbers, to be added as well", draw(2, 7, 6), _weights(rng, 6), 2, draw(2, 1, 1, 7)
+    yield "2 texts of 5 tokens, 3 heads of 4", *case(2, 5, 3, 4)
+    yield "B = L = h = d_k = 4", *case(4, 4, 4, 4)
+    yield "one head", *case(1, 6, 1, 5)
+    padding = np.where(np.arange(4) < np.array([[4], [2], [1]]), 0, np.finfo(np.float32).min)[:, None, None]
+    yield "float32, and padding in two texts", *case(3, 4, 5, 2, padding, np.float32)
+    yield "large scores", *case(1, 5, 2, 4, times=60)
+    other = rng.standard_normal((2, 1, 1, 7))
+    yield "a mask of other numbers, to be added as well", *case(2, 7, 2, 3, other)
 
 
 @exercise(
     difficulty=2,
     minutes=20,
     cases=_multi_head_cases,
+    observed=traced,
     same_dtype=True,
     hints="""
 Make three projections of the whole X and cut them into heads. Compute chapter `one_head`'s head in each, undo the cut, and project once more.
 
-The cut has two steps: (B, L, d_model) -> (B, L, h, d_k) is a reshape, and -> (B, h, L, d_k) is a transpose. With the batch in front, the axes to exchange are 1 and 2.
+The cut has two steps: (B, L, d_model) -> (B, L, h, d_k) is a reshape, and -> (B, h, L, d_k) is a transpose. With the batch in front, the axes to exchange are 1 and 2, which is x.transpose(1, 2).
 
-K.swapaxes(-1, -2) turns (B, h, L, d_k) into (B, h, d_k, L). The mask (B, 1, 1, L) broadcasts over heads and queries: add it to the scaled scores.
+K.transpose(-1, -2) turns (B, h, L, d_k) into (B, h, d_k, L). The mask (B, 1, 1, L) broadcasts over heads and queries: add it to the scaled scores.
 """,
     mistakes="""
 [reshape-alone] You cut with a reshape alone, which cuts the text and not the vectors. Reshape to (B, L, h, d_k), then exchange the axes 1 and 2.
-    x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> x.reshape(B, h, L, d_k)
+    x.reshape(B, L, h, d_k).transpose(1, 2) -> x.reshape(B, h, L, d_k)
 Your heads are dealt out like cards. Column j belongs to head j // d_k, so neighbours stay together: reshape to (…, h, d_k) and not to (…, d_k, h).
-    x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3) -> x.reshape(B, L, d_k, h).transpose(0, 3, 1, 2)
+    x.reshape(B, L, h, d_k).transpose(1, 2) -> x.reshape(B, L, d_k, h).transpose(2, 3).transpose(1, 2)
 You put the heads together with a reshape alone. First exchange the axes of heads and tokens back.
-    Z.transpose(0, 2, 1, 3).reshape(B, L, d_model) -> Z.reshape(B, L, d_model)
+    Z.transpose(1, 2).reshape(B, L, d_model) -> Z.reshape(B, L, d_model)
 You put the heads together entry by entry, interleaved. All d_k columns of head 1 come first, then those of head 2.
-    Z.transpose(0, 2, 1, 3) -> Z.transpose(0, 2, 3, 1)
+    Z.transpose(1, 2) -> Z.transpose(1, 2).transpose(2, 3)
 The heads are in reverse order. Each must meet its own rows of W_O.
-    Z.transpose(0, 2, 1, 3) -> Z[:, ::-1].transpose(0, 2, 1, 3)
+    Z.transpose(1, 2) -> Z[:, ::-1].transpose(1, 2)
 [no-output-projection] The output projection is missing. The heads' outputs, side by side, still have to go through W_O and b_O.
     joined @ weights["W_O"] + weights["b_O"] -> joined
 The bias b_O is missing.
     joined @ weights["W_O"] + weights["b_O"] -> joined @ weights["W_O"]
 W_O is transposed. Rows of X stand on the left in all four products, so no matrix needs a transpose.
-    joined @ weights["W_O"] -> joined @ weights["W_O"].T
+    joined @ weights["W_O"] -> joined @ weights["W_O"].transpose(0, 1)
 W_Q, W_K and W_V are transposed. Rows of X stand on the left, and the matrices are (in, out) already.
-    weights["W_Q"] -> weights["W_Q"].T ; weights["W_K"] -> weights["W_K"].T ; weights["W_V"] -> weights["W_V"].T
+    weights["W_Q"] -> weights["W_Q"].transpose(0, 1) ; weights["W_K"] -> weights["W_K"].transpose(0, 1) ; weights["W_V"] -> weights["W_V"].transpose(0, 1)
 The biases b_Q, b_K and b_V are missing.
     + weights["b_Q"] -> ; + weights["b_K"] -> ; + weights["b_V"] ->
 The bias b_Q is missing.
@@ -96,7 +99,7 @@ The values come from W_K, but they have a matrix of their own, W_V.
     X @ weights["W_V"] + weights["b_V"] -> X @ weights["W_K"] + weights["b_K"]
     X @ weights["W_V"] -> X @ weights["W_K"]
 Queries and keys are exchanged. S has a row for each query, so it is Q Kᵀ.
-    Q @ K.swapaxes(-1, -2) -> K @ Q.swapaxes(-1, -2)
+    Q @ K.transpose(-1, -2) -> K @ Q.transpose(-1, -2)
 [no-scale] The scores are not scaled: divide them by √d_k, the root of a head's own length.
     / math.sqrt(d_k) ->
 You divide the scores by √d_model. Each head compares vectors of length d_k = d_model / h.
@@ -108,33 +111,37 @@ You divide the scores by the root of the number of heads. Divide them by the roo
 [no-mask] The mask is not added to the scores.
     + mask ->
 You add the mask to the weights, after the softmax, so a row no longer sums to 1. Add the mask to the scores.
-    + mask -> ; softmax(S) -> softmax(S) + mask
+    + mask -> ; ops.softmax(S) -> ops.softmax(S) + mask
 You add the mask before the scale, so the mask is divided too. Add it to the scaled scores.
-    Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.swapaxes(-1, -2) + mask) / math.sqrt(d_k)
+    Q @ K.transpose(-1, -2) / math.sqrt(d_k) + mask -> (Q @ K.transpose(-1, -2) + mask) / math.sqrt(d_k)
 You multiply scores by 0. But 0 is an ordinary score, and the hidden tokens keep weight. Add the mask.
-    Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) * (mask == 0)
+    Q @ K.transpose(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.transpose(-1, -2) / math.sqrt(d_k) * Tensor((mask.data == 0).astype(mask.dtype))
 You subtract the mask. Add it, because it holds large negative numbers for the hidden tokens.
     + mask -> - mask
 You set the weights of hidden tokens to 0 after the softmax, so a row no longer sums to 1. Add the mask to the scores.
-    + mask -> ; softmax(S) -> softmax(S) * (mask == 0)
+    + mask -> ; ops.softmax(S) -> ops.softmax(S) * Tensor((mask.data == 0).astype(mask.dtype))
 [mask-multiplied] You multiply the scores by the mask. Add it instead, so that 0 leaves a score as it is.
-    Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) * mask
+    Q @ K.transpose(-1, -2) / math.sqrt(d_k) + mask -> Q @ K.transpose(-1, -2) / math.sqrt(d_k) * mask
 The mask lies along the queries. Its shape is (B, 1, 1, L), with the keys last, so add it as it is.
-    + mask -> + mask.swapaxes(-1, -2)
+    + mask -> + mask.transpose(-1, -2)
 Softmax runs over the queries. Each query (a row) shares out 1 over the keys, so use axis=-1.
-    softmax(S) -> softmax(S.swapaxes(-1, -2)).swapaxes(-1, -2)
+    ops.softmax(S) -> ops.softmax(S.transpose(-1, -2)).transpose(-1, -2)
 Softmax runs over the heads. Each head has rows of its own, so use axis=-1.
-    softmax(S) -> softmax(S.swapaxes(1, -1)).swapaxes(1, -1)
-Large scores overflow. Subtract each row's largest score before the exponential.
-    softmax(S) -> np.exp(S) / np.exp(S).sum(axis=-1, keepdims=True)
+    ops.softmax(S) -> ops.softmax(S.transpose(1, -1)).transpose(1, -1)
+Large scores overflow in an exponential of your own: `ops.softmax` subtracts each row's largest score first.
+    ops.softmax(S) -> S.exp() / S.exp().sum(axis=-1, keepdims=True)
 There is no softmax, but the scores must become weights.
-    softmax(S) -> S
+    ops.softmax(S) -> S
 [weights-transposed] The weights are transposed where they meet V. Row i of the weights holds what query i takes from each value.
-    A @ V -> A.swapaxes(-1, -2) @ V
+    A @ V -> A.transpose(-1, -2) @ V
 Each head gets its piece of X. It must get every token's whole vector. Only the projections are narrow: a head has all rows of W_Q, W_K and W_V, and d_k of their columns.
     X @ weights["W_Q"] -> _pieces(X, weights["W_Q"], h) ; X @ weights["W_K"] -> _pieces(X, weights["W_K"], h) ; X @ weights["W_V"] -> _pieces(X, weights["W_V"], h)
 The bias b_O is added once for each head. It belongs to the layer, so add it once.
     + weights["b_O"] -> + h * weights["b_O"]
+The gradient ends at .data, so some of the eight weights would never learn. Everything here stays a Tensor.
+    split(X @ weights["W_K"] + weights["b_K"]) -> Tensor(split(X @ weights["W_K"] + weights["b_K"]).data)
+    ops.softmax(S) -> Tensor(ops.softmax(S).data)
+    joined @ -> Tensor(joined.data) @
 You add X, which is chapter `add_norm`'s step. Here, return the change alone.
     return joined @ weights["W_O"] + weights["b_O"] -> return X + joined @ weights["W_O"] + weights["b_O"]
 """,
@@ -144,15 +151,15 @@ def multi_head(X, weights, h, mask):
     d_k = d_model // h
 
     def split(x):
-        return x.reshape(B, L, h, d_k).transpose(0, 2, 1, 3)  # (B, h, L, d_k)
+        return x.reshape(B, L, h, d_k).transpose(1, 2)  # (B, h, L, d_k)
 
     Q = split(X @ weights["W_Q"] + weights["b_Q"])
     K = split(X @ weights["W_K"] + weights["b_K"])
     V = split(X @ weights["W_V"] + weights["b_V"])
-    S = Q @ K.swapaxes(-1, -2) / math.sqrt(d_k) + mask  # (B, h, L, L)
-    A = softmax(S)  # each row sums to 1
+    S = Q @ K.transpose(-1, -2) / math.sqrt(d_k) + mask  # (B, h, L, L)
+    A = ops.softmax(S)  # each row sums to 1
     Z = A @ V  # (B, h, L, d_k)
-    joined = Z.transpose(0, 2, 1, 3).reshape(B, L, d_model)
+    joined = Z.transpose(1, 2).reshape(B, L, d_model)
     return joined @ weights["W_O"] + weights["b_O"]
 
 

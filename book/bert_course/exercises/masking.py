@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from bert_course.check.exercise import exercise
+from bert_course.check.tensors import constant
 from bert_course.common.softmax import softmax
+from minigrad import Tensor
 
 # --- padding_mask ----------------------------------------------------------------------------------------
 
@@ -30,6 +32,7 @@ def _padding_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     difficulty=1,
     minutes=8,
     cases=_padding_cases,
+    observed=constant,
     same_dtype=True,
     hints="""
 Make a number for each key of each text: 0 where attention_mask is 1, and where it is 0 a number that the softmax turns into a weight of 0.
@@ -37,6 +40,8 @@ Make a number for each key of each text: 0 where attention_mask is 1, and where 
 The lowest finite number of a format is np.finfo(dtype).min. np.where(condition, this, that) chooses entry by entry.
 
 The scores have the shape (B, h, L, L): text, head, query, key. The mask belongs to text and key, so it is (B, 1, 1, L); x[:, None, None, :] inserts two axes of length 1.
+
+The mask is a Tensor, because it is added to Tensors, but a constant: Tensor(array) wants no gradient.
 """,
     mistakes="""
 You add -∞. Then a row that may see nothing becomes NaN, and one NaN spoils every gradient. Take the lowest finite number, np.finfo(dtype).min.
@@ -69,7 +74,7 @@ You repeat the mask for every query. Broadcasting does that without memory: (B, 
 def padding_mask(attention_mask, dtype):
     hidden = attention_mask == 0
     lowest = np.finfo(dtype).min
-    return np.where(hidden, lowest, 0).astype(dtype)[:, None, None, :]
+    return Tensor(np.where(hidden, lowest, 0).astype(dtype)[:, None, None, :])
 
 
 # --- masked_gradient -------------------------------------------------------------------------------------

@@ -8,157 +8,102 @@ from typing import Any
 import numpy as np
 
 from bert_course.check.exercise import exercise
+from bert_course.check.tensors import operation, tensor
+from minigrad import Tensor
 
-# --- mlm_loss --------------------------------------------------------------------------------------------
-
-
-def _loss_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    def case(
-        B: int, L: int, V: int, places: list[tuple[int, int]], dtype: type = np.float64
-    ) -> tuple[Any, Any]:
-        labels = np.full((B, L), -100)
-        for b, i in places:
-            labels[b, i] = rng.integers(1, V)
-        return (2 * rng.standard_normal((B, L, V))).astype(dtype), labels
-
-    yield "two texts, one and three chosen tokens", *case(2, 6, 120, [(0, 2), (1, 1), (1, 3), (1, 4)])
-    logits, labels = case(2, 5, 130, [(0, 1), (1, 2), (1, 3)])
-    labels[0, 1] = 0
-    yield "a chosen token whose id is 0", logits, labels
-    yield "a text without a chosen token, float32", *case(3, 4, 110, [(0, 1), (2, 1), (2, 2)], np.float32)
-    logits, labels = case(2, 4, 125, [(0, 0), (1, 1), (1, 2)])
-    yield "logits near 1,000", logits + 1000, labels
-    yield "one chosen token", *case(1, 3, 150, [(0, 1)])
+# --- cross_entropy ---------------------------------------------------------------------------------------
 
 
-@exercise(
-    difficulty=1,
-    minutes=10,
-    cases=_loss_cases,
-    hints="""
-First take the chosen rows out of the logits: labels != -100 is True where a token was chosen, and logits[that] has the shape (n, V).
+def _entropy_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def case(n: int, V: int, dtype: type = np.float64, shift: float = 0.0) -> tuple[Tensor, np.ndarray]:
+        logits = 2 * rng.standard_normal((n, V)) + shift
+        return tensor(logits.astype(dtype)), rng.integers(1, V, n)
 
-The loss of a row y is log(Σ e^y) - y[true]. Subtract the largest entry of the row first, so that nothing overflows.
-
-Take the mean over the n chosen tokens of all texts together.
-""",
-    mistakes="""
-You divide by the number of all tokens. Tokens that were not chosen do not count, so they must not be in the denominator either.
-    losses.mean() -> losses.sum() / labels.size
-You return the sum. The loss is the mean over the chosen tokens.
-    losses.mean() -> losses.sum()
-You divide by the number of texts. The loss is the mean over the chosen tokens of the batch.
-    losses.mean() -> losses.sum() / len(labels)
-You take a mean for each text, and then the mean of these. Then a chosen token of a text with few of them weighs more. All chosen tokens of the batch have the same weight.
-    chosen = labels != -100
-    y = logits - logits.max(axis=-1, keepdims=True)
-    log_sum = np.log(np.exp(y).sum(axis=-1))
-    losses = log_sum - np.take_along_axis(y, np.where(chosen, labels, 0)[..., None], axis=-1)[..., 0]
-    return np.mean([row[which].mean() for row, which in zip(losses, chosen) if which.any()])
-You leave out chosen tokens whose id is 0. An id of 0 is a piece like any other; only the label -100 says that a token does not count.
-    labels != -100 -> labels > 0
-You count all tokens. The label -100 is no id: NumPy reads it as the hundredth entry from the end.
-    labels != -100 -> labels == labels
-The exponential overflows. Subtract the largest logit of each row first; the loss stays the same.
-    logits[chosen] - logits[chosen].max(axis=-1, keepdims=True) -> logits[chosen]
-    y = logits[labels != -100]
-    p = np.exp(y) / np.exp(y).sum(axis=-1, keepdims=True)
-    return -np.log(p[np.arange(len(y)), labels[labels != -100]]).mean()
-The sign is wrong: the loss is -log p, which is never negative.
-    log_sum - y[np.arange(len(true)), true] -> y[np.arange(len(true)), true] - log_sum
-You take the loss of the model's best guess. Take the loss of the true piece, even if the model finds another piece likelier.
-    y[np.arange(len(true)), true] -> y.max(axis=-1)
-You average the probabilities and take the logarithm once. The loss is the mean of the logarithms.
-    losses.mean() -> -np.log(np.exp(-losses).mean())
-You return the probability, or its complement. The loss is -log p.
-    losses.mean() -> np.exp(-losses).mean() || (1 - np.exp(-losses)).mean()
-[bits] Your unit is the bit, with the logarithm to base 2. The course counts in nats.
-    losses.mean() -> losses.mean() / np.log(2)
-You average over the whole vocabulary. The loss of a token is -log p of one piece, the true one.
-    log_sum - y[np.arange(len(true)), true] -> log_sum - y.mean(axis=-1)
-You leave out the sum of the exponentials. A logit is not the logarithm of a probability: the softmax still has to divide by that sum.
-    log_sum - y[np.arange(len(true)), true] -> -y[np.arange(len(true)), true]
-""",
-)
-def mlm_loss(logits, labels):
-    chosen = labels != -100
-    true = labels[chosen]
-    y = logits[chosen] - logits[chosen].max(axis=-1, keepdims=True)
-    log_sum = np.log(np.exp(y).sum(axis=-1))
-    losses = log_sum - y[np.arange(len(true)), true]
-    return losses.mean()
-
-
-# --- tied_table_grad -------------------------------------------------------------------------------------
-
-
-def _tied_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    def case(V: int, d: int, ids: list[int], labels: list[int], dtype: type = np.float64) -> tuple[Any, ...]:
-        W_T, W = rng.standard_normal((V, d)), rng.standard_normal((d, d))
-        return W_T.astype(dtype), W.astype(dtype), np.array(ids), np.array(labels)
-
-    yield "one [MASK] (id 0)", *case(7, 4, [3, 0, 5], [-100, 2, -100])
-    yield "two [MASK]: one row is looked up twice", *case(6, 3, [0, 4, 0, 2, 1], [3, -100, 5, -100, -100])
-    yield "a kept word", *case(5, 3, [1, 3, 4, 2], [-100, 3, -100, -100])
-    yield "float32, a hidden and a kept word", *case(9, 5, [0, 7, 7, 2], [4, 7, -100, -100], np.float32)
-    yield "a chosen token whose id is 0", *case(6, 4, [3, 2, 5], [-100, 0, 4])
-    yield "every token is chosen", *case(4, 3, [0, 0, 2], [1, 3, 2])
+    yield "4 tokens, 7 pieces", *case(4, 7)
+    yield "as many tokens as pieces", *case(5, 5)
+    logits, true = case(3, 30)
+    true[1] = 0
+    yield "a token whose id is 0", logits, true
+    yield "one token", *case(1, 12)
+    yield "float32, 6 tokens", *case(6, 9, np.float32)
+    yield "logits near 1,000", *case(3, 8, shift=1000.0)
+    logits, true = case(5, 4)
+    true[2:] = true[0]
+    yield "tokens of one id", logits, true
 
 
 @exercise(
     difficulty=3,
     minutes=30,
-    cases=_tied_cases,
+    cases=_entropy_cases,
+    observed=operation,
+    same_dtype=True,
     hints="""
-Give the two uses different names: A for the table of the look-up, and B for the table of the product. Find dA and dB, and set A = B = W_T at the end: the gradient is dA + dB.
+The loss of a row y is log(Σ e^y) - y[true]. Subtract the largest entry of the row first, so that nothing overflows. y[np.arange(n), true] picks the true entry of each row.
 
-For one row, the gradient of the loss with respect to its logits is the softmax of the row, minus 1 at the true piece. The mean over n chosen tokens divides it by n.
+For one row, the gradient of its loss with respect to its logits is the softmax of the row, minus 1 at the true piece.
 
-With Y = G Bᵀ, dB = dYᵀ G and dG = dY B. With G = X W, dX = dG Wᵀ. The look-up's backward adds the rows of dX at the rows of their ids, and np.add.at adds repeated ones up.
+The loss is the mean over n rows, so each row's gradient is divided by n. It is multiplied by the number that comes from above, the gradient for the loss. backward returns a tuple with one gradient.
 """,
     mistakes="""
-The look-up is missing. The table also made the vectors that the model read, so a gradient arrives there too.
-    np.add.at(dW_T, ids[chosen], dX) -> pass
-The product is missing. The table also scored the pieces, so every row gets a gradient there.
-    dW_T = dY.T @ G -> dW_T = np.zeros_like(W_T)
-A row that is looked up twice gets only one of its gradients. The backward of a look-up is a scatter-add; use np.add.at.
-    np.add.at(dW_T, ids[chosen], dX) -> dW_T[ids[chosen]] += dX
-The look-up overwrites what the product gave. The two gradients add up.
-    np.add.at(dW_T, ids[chosen], dX) -> dW_T[ids[chosen]] = dX
-Your look-up sends its gradient to the true piece. It belongs to the piece that the model read there, which is mostly [MASK].
-    np.add.at(dW_T, ids[chosen], dX) -> np.add.at(dW_T, labels[chosen], dX)
-The minus 1 at the true piece is missing: dY is softmax minus one-hot.
-    dY[np.arange(len(chosen)), labels[chosen]] -= 1 -> pass
+You return the sum. The loss is the mean over the tokens.
+    -log_p[rows, true].mean() -> -log_p[rows, true].sum() ; d_loss * dY / len(true) -> d_loss * dY
+    -log_p[rows, true].mean() -> -log_p[rows, true].sum()
+You divide by the number of pieces. The loss is the mean over the tokens.
+    -log_p[rows, true].mean() -> -log_p[rows, true].sum() / Y.shape[-1] ; d_loss * dY / len(true) -> d_loss * dY / Y.shape[-1]
+You leave out tokens whose id is 0. An id of 0 is a piece like any other.
+    rows = np.arange(len(true)) -> rows = np.flatnonzero(true > 0); true = true[rows]
+The exponential overflows. Subtract the largest logit of each row first; the loss stays the same.
+    Y.data - Y.data.max(axis=-1, keepdims=True) -> Y.data
+The sign is wrong: the loss is -log p, which is never negative.
+    -log_p[rows, true].mean() -> log_p[rows, true].mean() ; d_loss * dY / len(true) -> -d_loss * dY / len(true)
+    -log_p[rows, true].mean() -> log_p[rows, true].mean()
+You take the loss of the model's best guess. Take the loss of the true piece, even if the model finds another piece likelier.
+    -log_p[rows, true].mean() -> -log_p.max(axis=-1).mean()
+You average the probabilities and take the logarithm once. The loss is the mean of the logarithms.
+    -log_p[rows, true].mean() -> -np.log(np.exp(log_p[rows, true]).mean())
+You return the probability, or its complement. The loss is -log p.
+    -log_p[rows, true].mean() -> np.exp(log_p[rows, true]).mean() || (1 - np.exp(log_p[rows, true])).mean()
+[bits] Your unit is the bit, with the logarithm to base 2. The course counts in nats.
+    -log_p[rows, true].mean() -> -log_p[rows, true].mean() / np.log(2) ; d_loss * dY / len(true) -> d_loss * dY / len(true) / np.log(2)
+    -log_p[rows, true].mean() -> -log_p[rows, true].mean() / np.log(2)
+You average over the whole vocabulary. The loss of a token is -log p of one piece, the true one.
+    -log_p[rows, true].mean() -> -log_p.mean()
+You leave out the sum of the exponentials. A logit is not the logarithm of a probability: the softmax still has to divide by that sum.
+    -log_p[rows, true].mean() -> -y[rows, true].mean() || -Y.data[rows, true].mean()
+[no-minus-one] The minus 1 at the true piece is missing on the way back: dY is softmax minus one-hot.
+    dY[rows, true] -= 1 -> pass
 The sign of dY is wrong: it is softmax minus one-hot, so that a descent raises the true piece.
-    dY / len(chosen) -> -dY / len(chosen)
-You do not divide by the number of chosen tokens. The loss is their mean.
-    dY / len(chosen) -> dY
-You divide by the number of all tokens. The mean is over the chosen ones.
-    dY / len(chosen) -> dY / len(ids)
-W is not transposed on the way back: from G = X W comes dX = dG Wᵀ.
-    dY @ W_T @ W.T -> dY @ W_T @ W
-You send dG into the look-up. W lies between: dX = dG Wᵀ.
-    dY @ W_T @ W.T -> dY @ W_T
-The product's part needs the rows that went into it, G. You took the rows before W.
-    dY.T @ G -> dY.T @ W_T[ids[chosen]]
-You take the mean of the two gradients. By the chain rule, two uses of one parameter add up.
-    return dW_T -> return dW_T / 2
-You take the labels above 0 as the chosen ones. 0 is a piece like the others: what is not chosen has the label -100.
-    np.flatnonzero(labels != -100) -> np.flatnonzero(labels > 0)
+    d_loss * dY / len(true) -> -d_loss * dY / len(true)
+You do not divide dY by the number of tokens. The loss is their mean.
+    d_loss * dY / len(true) -> d_loss * dY
+You divide dY by the number of pieces, or of all entries. The mean is over the tokens.
+    d_loss * dY / len(true) -> d_loss * dY / Y.shape[-1] || d_loss * dY / Y.size
+You take the gradient of the loss as 1. What comes from above is a factor, even if it is 1 most of the time.
+    d_loss * dY / len(true) -> dY / len(true)
+You add 1 at the true piece: subtract it.
+    dY[rows, true] -= 1 -> dY[rows, true] += 1
+The 1 goes to the true piece of every token in every row. Row i has one true piece, true[i].
+    dY[rows, true] -= 1 -> dY[:, true] -= 1
+You take the logarithms for the softmax on the way back: dY needs the probabilities.
+    dY = np.exp(log_p) -> dY = log_p.copy()
+You take the exponentials for the softmax on the way back: the sum of a row has to divide them.
+    dY = np.exp(log_p) -> dY = np.exp(y)
+Only the true piece gets a gradient in yours. Every logit of a row is in the sum of the exponentials.
+    dY = np.exp(log_p) -> dY = np.zeros_like(log_p)
 """,
 )
-def tied_table_grad(W_T, W, ids, labels):
-    chosen = np.flatnonzero(labels != -100)
-    G = W_T[ids[chosen]] @ W
-    Y = G @ W_T.T
-    powers = np.exp(Y - Y.max(axis=-1, keepdims=True))
-    dY = powers / powers.sum(axis=-1, keepdims=True)
-    dY[np.arange(len(chosen)), labels[chosen]] -= 1
-    dY = dY / len(chosen)
-    dX = dY @ W_T @ W.T
-    dW_T = dY.T @ G
-    np.add.at(dW_T, ids[chosen], dX)
-    return dW_T
+def cross_entropy(Y, true):
+    rows = np.arange(len(true))
+    y = Y.data - Y.data.max(axis=-1, keepdims=True)
+    log_p = y - np.log(np.exp(y).sum(axis=-1, keepdims=True))  # (n, V)
+
+    def backward(d_loss):
+        dY = np.exp(log_p)
+        dY[rows, true] -= 1  # softmax minus one-hot
+        return (d_loss * dY / len(true),)
+
+    return Tensor.from_op(-log_p[rows, true].mean(), (Y,), backward)
 
 
 # --- whole_words -----------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -383,8 +383,14 @@ def _verdicts(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         "one run of the change diverges",
         *case((0.70, 0.64, 0.90), (0.60, 0.55, 0.8), 0.01, worst={"change": inf}),
     )
-    yield "better, and BERT's search was lucky", *case((0.9, 0.64, 0.95), (0.8, 0.6, 0.85), 0.01, lucky="BERT")
-    yield "worse, and the change's search was", *case((0.8, 0.6, 0.85), (0.9, 0.64, 0.95), 0.01, lucky="change")
+    yield (
+        "better, and BERT's search was lucky",
+        *case((0.9, 0.64, 0.95), (0.8, 0.6, 0.85), 0.01, lucky="BERT"),
+    )
+    yield (
+        "worse, and the change's search was",
+        *case((0.8, 0.6, 0.85), (0.9, 0.64, 0.95), 0.01, lucky="change"),
+    )
     yield "one run of BERT diverges", *case((0.70, 0.64, 0.90), (0.60, 0.55, 0.80), 0.01, worst={"BERT": inf})
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from minigrad import Tensor, nn, no_grad
 from bert_course.check.exercise import exercise
 from bert_course.check.outcome import Probe
+from minigrad import Tensor, nn, no_grad
 
 # --- named_parameters ------------------------------------------------------------------------------------
 
@@ -212,7 +212,9 @@ def _failing(before: None, std: Any, arguments: Mapping[str, Any]) -> str | None
     measured = min(width, 300)
     left, gradient = _through(g / math.sqrt(measured), measured)
     if not left >= 0.42 * SLACK:
-        return f"an input of size 1 has a size of {left:.2g} after twenty layers, and at least 0.42 is asked for"
+        return (
+            f"an input of size 1 has a size of {left:.2g} after twenty layers, and at least 0.42 is asked for"
+        )
     if not 0.6 * SLACK <= gradient <= 1.6 / SLACK:
         return f"a gradient of size 1 has a size of {gradient:.2g} at the first layer, and 0.6 to 1.6 is asked for"
     return None

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from bert_course.check.exercise import exercise
-from bert_course.common.softmax import softmax
+from bert_course.check.tensors import operation, tensor
+from bert_course.common.softmax import softmax as weights_of
+from minigrad import Tensor
 
 # --- attend ----------------------------------------------------------------------------------------------
 
@@ -59,7 +61,7 @@ You take the length of the values for the scale; the scores are made of queries 
 [no-softmax] You return the scores times V: the softmax between them is missing.
     weights @ v -> scores @ v
 Softmax belongs to the scores. You take it of the values, or of the output.
-    weights @ v -> softmax(scores @ v) || scores @ softmax(v)
+    weights @ v -> weights_of(scores @ v) || scores @ weights_of(v)
 [each-key-sums-to-one] The weights of each key sum to 1 over the queries. It is the other way round: each query shares out 1 over the keys.
     axis=-1 -> axis=0
 All weights together sum to 1: each query (a row) shares out 1 of its own.
@@ -72,7 +74,7 @@ Your weights are the scores divided by their sum: take e to the power of the sco
 You scale a second time, after the softmax: it is the scores alone that are scaled.
     weights @ v -> weights @ v / math.sqrt(q.shape[-1])
 You take the softmax twice: the second one makes the weights nearly equal.
-    weights @ v -> softmax(weights) @ v
+    weights @ v -> weights_of(weights) @ v
 Each query takes the value of its best key alone: softmax mixes all of them.
     weights @ v -> v[scores.argmax(axis=-1)]
 Every query gets the plain mean of the values: the scores have to decide.
@@ -126,60 +128,40 @@ def attend(q, k, v):
     return weights @ v  # (n, d_v)
 
 
-# --- attention_gradients ---------------------------------------------------------------------------------
+# --- softmax ---------------------------------------------------------------------------------------------
 
 
-def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    for name, L, d_model, d_k, d_v, dtype in (
-        ("5 tokens, d_model = 7, d_k = 3, d_v = 2", 5, 7, 3, 2, np.float64),
-        ("all sizes 4", 4, 4, 4, 4, np.float64),
-        ("float32, 6 tokens, d_k = 9", 6, 8, 9, 3, np.float32),
-        ("one token", 1, 3, 2, 5, np.float64),
-    ):
-        shapes = ((L, d_model), (d_model, d_k), (d_model, d_k), (d_model, d_v), (L, d_v))
-        yield name, *(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+def _softmax_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+    def draw(*shape: int, dtype: type = np.float64) -> Tensor:
+        return tensor(rng.standard_normal(shape).astype(dtype))
+
+    yield "3 rows of 5", draw(3, 5)
+    yield "4 rows of 4", draw(4, 4)
+    yield "2 texts, 3 heads, 4 rows of 6", draw(2, 3, 4, 6)
+    yield "float32, 5 rows of 8", draw(5, 8, dtype=np.float32)
+    yield "rows of one score", draw(3, 1)
+    sides = 800 * np.array([[1.0], [-1.0], [1.0]])  # the second row lies far below the others
+    yield "scores in the hundreds", tensor(sides + rng.standard_normal((3, 4)))
+    hidden = np.where(np.arange(5) < 3, 0, np.finfo(np.float32).min)
+    yield "scores with a mask added", tensor(rng.standard_normal((2, 5)) + hidden)
 
 
 @exercise(
     difficulty=3,
     minutes=25,
-    cases=_gradient_cases,
+    cases=_softmax_cases,
+    observed=operation,
+    same_dtype=True,
     hints="""
-First run the head forward and keep Q, K, V and A. Then go backwards: from Z to A and V, from A to S, from S to Q and K.
+Forward: subtract each row's largest score, take exponentials, divide each row by its sum. All of it with NumPy, on S.data.
 
-Z = A V gives dV = Aᵀ dZ and dA = dZ Vᵀ. S is Q Kᵀ times a number, and that number also stands in dQ and dK.
+Weight j of a row moves with score k at the rate A_j (1 if j = k, else 0) - A_j A_k. The gradient for score k is the sum over j of dA_j times this rate.
 
-The last step is a matrix product like any other: from Q = X W_Q follows dW_Q = Xᵀ dQ.
+dS = A (dA - Σ dA A), with the sum along the row, keepdims=True. backward returns a tuple with one gradient, (dS,).
 """,
     mistakes="""
-The scale is missing on the way back: S is Q Kᵀ / √d_k, so dQ and dK have the factor 1 / √d_k too.
-    K * scale -> K ; Q * scale -> Q
-dQ has the scale and dK lacks it: both come from S = Q Kᵀ / √d_k.
-    Q * scale -> Q
-dK has the scale and dQ lacks it: both come from S = Q Kᵀ / √d_k.
-    K * scale -> K
-The scale is missing in the forward pass: without it A is another one.
-    Q @ K.T * scale -> Q @ K.T
-You scale by 1 / d_k. It is 1 / √d_k.
-    1 / math.sqrt(Q.shape[-1]) -> 1 / Q.shape[-1]
-You scale by the number of tokens. It is the length of a query, d_k, that counts.
-    1 / math.sqrt(Q.shape[-1]) -> 1 / math.sqrt(len(X))
-You scale dS as well as dQ and dK: the factor is then there twice.
-    dS = A -> dS = scale * A
-For dK the scores' gradient is transposed: S has a row for each query, and dK needs a row for each key, dSᵀ Q.
-    dS.T @ -> dS @
-[weights-transposed] For dV the attention weights are transposed: dV = Aᵀ dZ collects, for each value, what all queries took of it.
-    A.T @ dZ -> A @ dZ
-You take dZ for dV. The values are mixed by A on the way to Z, so dV = Aᵀ dZ.
-    A.T @ dZ -> dZ
-For dA the second factor is transposed: Z = A V has a row for each query, and so has dA = dZ Vᵀ.
-    dZ @ V.T -> V @ dZ.T
-For dQ the scores' gradient is not transposed: dQ = dS K.
-    dQ = dS @ -> dQ = dS.T @
-dQ needs the keys and dK the queries: a dot product's gradient for one factor is the other factor.
-    dS @ K * -> dS @ Q * ; dS.T @ Q * -> dS.T @ K *
-The backward of softmax is missing: you use dA as if it were dS.
-    dS = A * (dA - mean) -> dS = dA
+The backward of softmax is missing: you pass dA on as if it were dS.
+    A * (dA - mean) -> dA
 [no-mean] The mean is missing in the backward of softmax: dS = A (dA - mean), with the mean of dA weighted by A.
     A * (dA - mean) -> A * dA
 The factor A is missing in the backward of softmax: dS = A (dA - mean).
@@ -190,41 +172,53 @@ You take the plain mean of dA: in the backward of softmax it is weighted by A, t
     (dA * A).sum( -> dA.mean(
 You sum dA over a row: in the backward of softmax it is dA times A that is summed.
     (dA * A).sum( -> dA.sum(
-You sum over the queries: each row of A has a softmax of its own, so the sum goes along the row.
-    axis=-1, keepdims=True -> axis=0, keepdims=True
-You sum over all entries: each row of A has a softmax of its own, so the sum goes along the row.
-    axis=-1, keepdims=True ->
-The row sums have lost their axis, so that NumPy lines them up with the columns: keepdims=True keeps it.
-    axis=-1, keepdims=True -> axis=-1
+You sum over the queries on the way back: each row of A has a softmax of its own, so the sum goes along the row.
+    (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum(axis=-2, keepdims=True)
+You sum over all entries on the way back: each row of A has a softmax of its own, so the sum goes along the row.
+    (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum()
+The row sums have lost their axis on the way back, so that NumPy lines them up with the columns: keepdims=True keeps it.
+    (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum(axis=-1)
 You add the weighted mean in the backward of softmax: it is subtracted.
     dA - mean -> dA + mean
-You take the gradient of the loss as 1: dZ is what comes from the layers above.
-    dV = A.T @ dZ -> dZ = np.ones_like(dZ); dV = A.T @ dZ
-X is missing at the end. You return dQ, dK and dV; from Q = X W_Q follows dW_Q = Xᵀ dQ.
-    X.T @ dQ, X.T @ dK, X.T @ dV -> dQ, dK, dV
-X stands on the left and is transposed: (d_model, L) (L, d_k) -> (d_model, d_k).
-    X.T @ dQ, X.T @ dK, X.T @ dV -> dQ.T @ X, dK.T @ X, dV.T @ X || X @ dQ, X @ dK, X @ dV
-The order is dW_Q, dW_K, dW_V.
-    X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dV, X.T @ dK, X.T @ dQ || X.T @ dV, X.T @ dQ, X.T @ dK || X.T @ dK, X.T @ dV, X.T @ dQ || X.T @ dK, X.T @ dQ, X.T @ dV
-You divide by the number of tokens. Where the loss is a mean, dZ holds that already.
-    X.T @ dQ, X.T @ dK, X.T @ dV -> X.T @ dQ / len(X), X.T @ dK / len(X), X.T @ dV / len(X)
-The sign is the wrong way round: a gradient points where the loss grows; the optimiser subtracts it.
-    X.T @ dQ, X.T @ dK, X.T @ dV -> -X.T @ dQ, -X.T @ dK, -X.T @ dV
-The scale comes from d_k, the length of a query and a key. Yours comes from d_v, that of a value.
-    Q.shape[-1] -> V.shape[-1]
+The sign of dS is the wrong way round: a gradient points where the loss grows; the optimiser subtracts it.
+    return (A * (dA -> return (-A * (dA
+You take the gradient of the loss as 1: dA is what comes from the layers above.
+    A * (dA - mean) -> A * (1 - A.sum(axis=-1, keepdims=True)) || A * (1 - A)
+The factor of the backward is the weight A. You multiply by the score, or by its exponential.
+    A * (dA - mean) -> S.data * (dA - mean) || powers * (dA - mean)
+You divide by the number of rows. Where the loss is a mean, dA holds that already.
+    A * (dA - mean) -> A * (dA - mean) / len(A)
+[columns] Each column sums to 1 in your A. Each row shares out 1: normalise along the last axis.
+    powers.sum(axis=-1, keepdims=True) -> powers.sum(axis=-2, keepdims=True)
+All weights together sum to 1: each row shares out 1 of its own.
+    powers.sum(axis=-1, keepdims=True) -> powers.sum()
+Your weights do not sum to 1: divide the exponentials by their sum along the row.
+    A = powers / powers.sum(axis=-1, keepdims=True) -> A = powers
+You take a softmax over the first axis after the batch, or whatever axis has that number. Count from the end: axis=-1.
+    powers.sum(axis=-1, keepdims=True) -> powers.sum(axis=1, keepdims=True) ; (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum(axis=1, keepdims=True)
+Large scores overflow: subtract each row's largest score before the exponential, which changes no weight.
+    np.exp(S.data - S.data.max(axis=-1, keepdims=True)) -> np.exp(S.data)
+You cut off large scores. Scores beyond the limit then count alike: subtract each row's largest score, which changes no weight.
+    S.data - S.data.max(axis=-1, keepdims=True) -> np.clip(S.data, -50, 50)
+Your softmax subtracts the largest score of all. A row far below it underflows to 0 / 0: every row needs its own largest score.
+    S.data.max(axis=-1, keepdims=True) -> S.data.max()
+What you subtract differs from column to column, and that changes the weights. Within a row it must be one number: the row's own largest score.
+    S.data.max(axis=-1, keepdims=True) -> S.data.max(axis=-2, keepdims=True)
+That is the sigmoid of each score by itself: the entries of a row have to share out 1.
+    A = powers / powers.sum(axis=-1, keepdims=True) -> A = 1 / (1 + np.exp(-S.data))
+You return the logarithm of the weights. The weights themselves are asked for.
+    from_op(A, -> from_op(np.log(A),
 """,
 )
-def attention_gradients(X, W_Q, W_K, W_V, dZ):
-    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
-    scale = 1 / math.sqrt(Q.shape[-1])
-    A = softmax(Q @ K.T * scale)  # (L, L)
-    dV = A.T @ dZ  # (L, d_v)
-    dA = dZ @ V.T  # (L, L)
-    mean = (dA * A).sum(axis=-1, keepdims=True)  # of dA, weighted by A
-    dS = A * (dA - mean)
-    dQ = dS @ K * scale
-    dK = dS.T @ Q * scale
-    return X.T @ dQ, X.T @ dK, X.T @ dV
+def softmax(S):
+    powers = np.exp(S.data - S.data.max(axis=-1, keepdims=True))
+    A = powers / powers.sum(axis=-1, keepdims=True)
+
+    def backward(dA):
+        mean = (dA * A).sum(axis=-1, keepdims=True)  # of dA, weighted by A
+        return (A * (dA - mean),)
+
+    return Tensor.from_op(A, (S,), backward)
 
 
 # --- look_left -------------------------------------------------------------------------------------------
@@ -286,7 +280,7 @@ Your head looks for the word that stood before. Where a word stands twice, it ca
     X = np.eye(n_words)[words]
     before = np.zeros((n_words, n_words))
     before[words[1:], words[:-1]] = 1000
-    A = softmax(X @ before @ X.T)
+    A = weights_of(X @ before @ X.T)
     return A[1:].round(1), (A @ X)[1:].round(1)
 """,
 )
@@ -298,7 +292,7 @@ def look_left(words, n_words):
     W_K = np.vstack([no_words, np.eye(L)])
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
     Q, K, V = X @ W_Q, X @ W_K, X @ W_V
-    A = softmax(Q @ K.T / math.sqrt(Q.shape[-1]))  # (L, L)
+    A = weights_of(Q @ K.T / math.sqrt(Q.shape[-1]))  # (L, L)
     return A[1:].round(1), (A @ V)[1:].round(1)
 
 
@@ -318,25 +312,25 @@ def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarr
 
     def nearest_places(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
         distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
-        return softmax(scores(q, k) - distance) @ v
+        return weights_of(scores(q, k) - distance) @ v
 
     def places_alone(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
         distance = np.abs(np.arange(len(q))[:, None] - np.arange(len(k)))
-        return softmax(-distance.astype(float)) @ v
+        return weights_of(-distance.astype(float)) @ v
 
     return {
-        "a right head": lambda q, k, v: softmax(scores(q, k)) @ v,
-        "a head whose keys are its values": lambda q, k, v: softmax(scores(q, v)) @ v,
-        "a head that transposes its weights": lambda q, k, v: softmax(scores(q, k)).T @ v,
-        "a head that halves its output": lambda q, k, v: softmax(scores(q, k)) @ v / 2,
+        "a right head": lambda q, k, v: weights_of(scores(q, k)) @ v,
+        "a head whose keys are its values": lambda q, k, v: weights_of(scores(q, v)) @ v,
+        "a head that transposes its weights": lambda q, k, v: weights_of(scores(q, k)).T @ v,
+        "a head that halves its output": lambda q, k, v: weights_of(scores(q, k)) @ v / 2,
         "a head that divides the scores by their sum": plain_shares,
         "a head that prefers what stands near": nearest_places,
         "a head that uses only positions": places_alone,
         "a head that takes the values of the next column": lambda q, k, v: (
-            softmax(1000 * scores(q, k)) @ np.roll(v, 1, axis=1)
+            weights_of(1000 * scores(q, k)) @ np.roll(v, 1, axis=1)
         ),
-        "a head that goes too low": lambda q, k, v: _spread(softmax(scores(q, k)) @ v, np.max),
-        "a head that goes too high": lambda q, k, v: _spread(softmax(scores(q, k)) @ v, np.min),
+        "a head that goes too low": lambda q, k, v: _spread(weights_of(scores(q, k)) @ v, np.max),
+        "a head that goes too high": lambda q, k, v: _spread(weights_of(scores(q, k)) @ v, np.min),
         "a head that gives everybody the mean": lambda q, k, v: np.full((len(q), len(k)), 1 / len(k)) @ v,
     }
 
@@ -391,7 +385,7 @@ With queries and keys of ones all weights are the same, and faults in them do no
 You compare the head with a right one. That shows whether it is wrong, but not which of the four tests fails first.
     rng = np.random.default_rng(0)
     q, k, v = rng.standard_normal((3, 7, 4))
-    alike = np.allclose(head(q, k, v), softmax(q @ k.T / math.sqrt(4)) @ v)
+    alike = np.allclose(head(q, k, v), weights_of(q @ k.T / math.sqrt(4)) @ v)
     return "none" if alike else "keys"
 With a single key its weight is 1 whatever the scores are, so the tests cannot tell heads apart: draw several keys.
     (3, 7, 4) -> (3, 1, 4) ; (7, 4) -> (1, 4) ; permutation(7) -> permutation(1)

@@ -145,59 +145,6 @@ def cost_of_doubt(r, s, n):
     return part(copy, copy_model) + (n - 1) * part(others, others_model)
 
 
-# --- text_with_floor -------------------------------------------------------------------------------------
-
-
-def _design_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    yield "a floor of 0.05 nats", 0.05, 4
-    yield "no floor", 0.0, 3
-    yield "a fair coin", math.log(2) / 5, 5
-    yield "nearly a fair coin", 0.69 / 2, 2
-    yield "texts of one word", 0.5, 1
-    yield "long texts", 0.01, 30
-    yield "a random floor", float(rng.uniform(0.02, 0.1)), int(rng.integers(3, 7))
-
-
-@exercise(
-    difficulty=2,
-    minutes=20,
-    cases=_design_cases,
-    rtol=1e-7,  # near 1/2 the cost is flat: no nearer than 1e-8 does float64 tell one p from another
-    hints="""
-Only one place can be guessed wrong. It costs −p log p − (1 − p) log(1 − p) on average, and the floor is a mean over all places.
-
-So the cost of that place must be floor · length. Between p = 1/2 and p = 1 it falls from log 2 to 0, without a turn.
-
-Halve the interval: start with low = 1/2 and high = 1. If the cost at the middle is too large, the right p is above the middle. 60 halvings are enough.
-""",
-    mistakes="""
-The floor is a mean over all places, and only one of them can be guessed wrong: its cost is floor · length.
-    floor * length -> floor
-    floor * length -> floor / length
-That is the chance of the rarer word. Return the likelier one's, 1/2 or more.
-    return (low + high) / 2 -> return 1 - (low + high) / 2
-Your entropy has one term. Both words come: add −(1 − p) log(1 − p).
-    -p * math.log(p) - (1 - p) * math.log(1 - p) -> -math.log(p)
-    -p * math.log(p) - (1 - p) * math.log(1 - p) -> -p * math.log(p)
-That is in bits. Use the natural logarithm.
-    math.log -> math.log2
-You search in the wrong half. If the cost is too large, p must be nearer to 1.
-    low, high = (p, high) if cost(p) > floor * length else (low, p) -> low, high = (low, p) if cost(p) > floor * length else (p, high)
-Your search ends too early: the answer is off in its first digits.
-    range(60) -> range(5) || range(10)
-""",
-)
-def text_with_floor(floor, length):
-    def cost(p):
-        return -p * math.log(p) - (1 - p) * math.log(1 - p) if p < 1 else 0.0
-
-    low, high = 0.5, 1.0
-    for _ in range(60):
-        p = (low + high) / 2
-        low, high = (p, high) if cost(p) > floor * length else (low, p)
-    return (low + high) / 2
-
-
 # --- train_in_parts --------------------------------------------------------------------------------------
 
 

@@ -4,69 +4,20 @@ from __future__ import annotations
 
 import itertools  # noqa: F401
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from bert_course.check.differences import Traced
 from bert_course.check.exercise import exercise
+from bert_course.common.engine import course_bert
+from bert_course.exercises.reverse_mode_programs import Program, random_program
+
+engine = course_bert()
+unbroadcast = engine.unbroadcast
 
 # --- differentiate ---------------------------------------------------------------------------------------
-
-
-class _Step:
-    """What a program is given to see what it does: it writes each step down as a line."""
-
-    def __init__(self, name: str, lines: list[str]) -> None:
-        self.name, self.lines = name, lines
-
-    def _next(self, text: str) -> _Step:
-        name = f"v{len(self.lines) + 1}"
-        self.lines.append(f"{name} = {text}")
-        return _Step(name, self.lines)
-
-    def __add__(self, other: _Step) -> _Step:
-        return self._next(f"{self.name} + {other.name}")
-
-    def __mul__(self, other: _Step) -> _Step:
-        return self._next(f"{self.name} * {other.name}")
-
-    def tanh(self) -> _Step:
-        return self._next(f"{self.name}.tanh()")
-
-
-class _Program:
-    """A program that a wrong result can show: its repr has the steps, such as "v1 = a * b; v2 = v1 + a"."""
-
-    def __init__(self, run: Callable[..., Any], inputs: str) -> None:
-        self.run, self.inputs = run, inputs
-
-    def __call__(self, *given: Any) -> Any:
-        return self.run(*given)
-
-    def __repr__(self) -> str:
-        lines: list[str] = []
-        output = self.run(*(_Step(name, lines) for name in self.inputs))
-        return "; ".join([*lines, f"return {output.name}"])
-
-
-def _random_program(rng: np.random.Generator, inputs: int, steps: int) -> Callable[..., Any]:
-    """A program of sums, products and tanh; each step takes one of the last values and any other."""
-    plan = [
-        (str(rng.choice(["+", "*", "tanh"])), int(rng.integers(1, 3)), int(rng.integers(0, inputs + step)))
-        for step in range(steps)
-    ]
-
-    def program(*given):
-        values = list(given)
-        for operation, back, place in plan:
-            one, other = values[-back], values[place]
-            values.append(
-                one + other if operation == "+" else one * other if operation == "*" else (one * other).tanh()
-            )
-        return values[-1].tanh() + values[-2]
-
-    return program
 
 
 def _newest_first(output, sources, place, turn):
@@ -125,15 +76,15 @@ def _program_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         ("a residual connection", residual, "xwb"),
         ("short and long paths to one value", short_and_long, "ab"),
     ):
-        yield name, _Program(run, inputs), numbers(len(inputs))
-    yield "two inputs that are the same number", _Program(lambda a, b: a * b * b, "ab"), numbers(1) * 2
-    yield "an input that is not used", _Program(lambda a, b: b.tanh() * b, "ab"), numbers(2)
-    yield "values that the output is not made of", _Program(with_values_beside, "ab"), numbers(2)
-    yield "an output that is an input", _Program(lambda a, b: b, "ab"), numbers(2)
+        yield name, Program(run, inputs), numbers(len(inputs))
+    yield "two inputs that are the same number", Program(lambda a, b: a * b * b, "ab"), numbers(1) * 2
+    yield "an input that is not used", Program(lambda a, b: b.tanh() * b, "ab"), numbers(2)
+    yield "values that the output is not made of", Program(with_values_beside, "ab"), numbers(2)
+    yield "an output that is an input", Program(lambda a, b: b, "ab"), numbers(2)
     for steps in (5, 8, 8):
         yield (
             f"a random program of {steps} steps",
-            _Program(_random_program(rng, 3, steps), "abc"),
+            Program(random_program(rng, 3, steps), "abc"),
             numbers(3),
         )
 
@@ -264,106 +215,119 @@ def differentiate(program, numbers):
     return [value.grad for value in given]
 
 
-# --- gradients -------------------------------------------------------------------------------------------
+# --- backward --------------------------------------------------------------------------------------------
 
 
 def _graph_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    a, b, c, d = (round(float(value), 3) for value in rng.uniform(1.5, 4, 4))
-    yield "a chain", {"x": [], "y": [("x", a)], "z": [("y", b)]}, "z"
-    yield "a value that is used twice in one step", {"x": [], "y": [("x", a), ("x", b)]}, "y"
-    diamond = {"x": [], "left": [("x", a)], "right": [("x", b)], "y": [("left", c), ("right", d)]}
-    yield "two paths that meet", diamond, "y"
-    skip = {"x": [], "y": [("x", a)], "z": [("y", b), ("x", c)], "loss": [("z", d), ("y", 1.0)]}
-    yield "a residual connection", skip, "loss"
-    late = {"x": [], "a": [("x", a)], "b": [("a", b)], "c": [("b", c)], "y": [("a", 1.0), ("c", d)]}
-    yield "a short and a long path to the same value", late, "y"
-    early = {"x": [], "a": [("x", a)], "b": [("a", b)], "c": [("b", c)], "y": [("c", 1.0), ("a", d)]}
-    yield "a long and a short path to the same value", early, "y"
-    more = {"x": [], "left": [("x", a)], "right": [("x", b)], "y": [("left", c), ("right", d)]}
-    yield (
-        "an output with more behind it, and a value beside it",
-        {**more, "w": [], "far": [("y", 2.0), ("left", d)]},
-        "y",
+    def leaf(*shape: int, requires_grad: bool = True) -> Any:
+        return engine.Tensor(rng.uniform(1.5, 4, shape), requires_grad)
+
+    def walk(output: Any, **leaves: Any) -> Any:
+        output.leaves = leaves  # what the check looks at afterwards
+        return output
+
+    x = leaf()
+    yield "a chain", walk((x * 3.0) * 2.0, x=x)
+    x = leaf(3)
+    yield "a value that is used twice in one step", walk((x * x).sum(), x=x)
+    x = leaf()
+    y = x * x
+    yield "two paths that meet", walk(y * 2.0 + y * y, x=x)
+    x = leaf()
+    h = x * 2.0
+    yield "a residual connection", walk(h + h * 3.0, x=x)
+    x = leaf()
+    a = x * 2.0
+    yield "a long and a short path to the same value", walk((a * 3.0 * 1.5 * 2.0) * a + a, x=x)
+    X, W, b = leaf(4, 3), leaf(3, 2), leaf(2)
+    yield "a layer whose bias is stretched", walk(((X @ W + b).tanh() * leaf(4, 2)).sum(), X=X, W=W, b=b)
+    x, given = leaf(2), leaf(2, requires_grad=False)
+    yield "a constant, which wants no gradient", walk((x * given + given).sum(), x=x, given=given)
+    x = leaf(2)
+    x.grad = np.array([10.0, 20.0], np.float32)
+    yield "a leaf that has a gradient from before", walk((x * 2.0).sum(), x=x)
+    x, w = leaf(3), leaf(3)
+    yield "added again after another, x + w + x", walk(x + w + x, x=x, w=w)
+
+
+def gradients_of_leaves(returned: Any, arguments: Mapping[str, Any]) -> Traced:
+    """What the walk has left in .grad of the leaves of a case."""
+    return Traced.of(
+        {}, {f"the gradient of {name}": leaf.grad for name, leaf in arguments["output"].leaves.items()}
     )
-    three = {"x": [], "w": [], "p": [("w", a), ("x", -b)], "b": [], "y": [("p", -c), ("b", 1.0), ("x", d)]}
-    yield "three inputs, a number that is given late, and slopes below 0", three, "y"
-    off = {"x": [], "w": [], "p": [("x", a), ("w", b)], "q": [("w", c)], "y": [("p", 0.0), ("w", d)]}
-    yield "a slope of 0", off, "y"
 
 
 @exercise(
     difficulty=2,
     minutes=15,
     cases=_graph_cases,
+    into="output",
+    observed=gradients_of_leaves,
     hints="""
-Start with 0 for every value and 1 for the output. Which value may pass its gradient on first?
+Keep a dictionary from tensors to what has arrived for them so far; at first, the output gets ones of its own shape. Which tensor may pass its gradient on first?
 
-A dictionary keeps the order in which it was made, and reversed(graph) walks it from the newest back.
+A tensor has a higher number than its parents. So the newest in the dictionary, max(gradients, key=lambda tensor: tensor.number), has heard from all that used it: take it out with pop.
 
-For each value, newest first, and each of its (source, slope): grad[source] += grad[value] * slope.
+A leaf has no rule: add what arrived to its .grad, which may be None. Any other passes tensor.rule(dy) on, one gradient for each parent that wants one, summed back to the parent's shape by unbroadcast, and added to what the parent has.
 """,
     mistakes="""
 [one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
-    grad[source] += -> grad[source] =
-    grad[source] += -> grad[source] = ; in graph[name] -> in graph[name][::-1]
-    grad[source] += -> grad[source] = ; reversed(graph) -> _sorted_from(output, lambda n: [s for s, _ in graph[n]], 1) || _sorted_from(output, lambda n: [s for s, _ in graph[n]], -1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], 0, 1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], 0, -1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], -1, 1) || _newest_first(output, lambda n: [s for s, _ in graph[n]], -1, -1)
-    grad[source] += grad[name] * slope -> grad[source] = grad[source] or grad[name] * slope || grad[source] = max(grad[source], grad[name] * slope)
-    for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> = grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
-A value that is used twice in one step is listed twice there, and you keep one of the two: their slopes are added.
-    in graph[name] -> in dict(graph[name]).items() || in dict(graph[name][::-1]).items()
-You take the mean over the uses of a value. Every use moves the output by itself: add them up.
-    grad[source] += grad[name] * slope -> grad[source] += grad[name] * slope / sum(s == source for n in graph for s, _ in graph[n])
-Only the output's direct inputs get a gradient: you stop after one step, or visit the oldest value first. The gradient flows from the output back to the beginning, so the newest value comes first.
-    reversed(graph) -> graph || [output]
-You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
-    grad[source] += -> grad[source]  += ; reversed(graph) -> _walked(output, lambda n: [s for s, _ in graph[n]], -1, True) || _walked(output, lambda n: [s for s, _ in graph[n]], -1, False) || _walked(output, lambda n: [s for s, _ in graph[n]], 0, True)
-    grad[source] += -> grad[source]  += ; reversed(graph) -> _walked(output, lambda n: [s for s, _ in graph[n]], 0, False)
-    for name in reversed(graph) -> def visit(name) ; += grad[name] * slope -> += grad[name] * slope; visit(source) ; return grad -> visit(output); return grad
-    for name in reversed(graph) -> def visit(name, seen=set()) ; in graph -> in seen.add(name) or graph ; += grad[name] * slope -> += grad[name] * slope; source in seen or visit(source) ; return grad -> visit(output); return grad
-You sort the values by their names. The order in which they were computed is that of the dictionary.
-    reversed(graph) -> sorted(graph, reverse=True)
-You stop at a value that passes nothing on. Behind it in the dictionary there can be others that do.
-    reversed(graph) -> itertools.takewhile(graph.get, reversed(graph)) || itertools.takewhile(grad.get, reversed(graph))
-Along a path slopes multiply; only different paths are added.
-    grad[name] * slope -> (grad[name] + slope)
-You multiply what comes along different paths. Slopes multiply along one path; different paths are added.
-    dict.fromkeys(graph, 0.0) -> dict.fromkeys(graph, 1.0) ; += -> *=
-You pass on the local slope alone. It has to be multiplied with the gradient of the value that was computed with it.
-    grad[name] * slope -> slope
-You pass on the gradient without the local slope: multiply with it.
-    grad[name] * slope -> grad[name]
-You divide by the slopes. Along a path they multiply.
-    grad[name] * slope -> (grad[name] / slope if slope else 0.0)
-Of the inputs of a value not all are visited: there can be any number.
-    in graph[name] -> in graph[name][:1] || in graph[name][:2] || in graph[name][-1:]
-The gradient flows the wrong way, from the inputs of a value to the value. It goes from a value to what it was computed from.
-    grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope
-    grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope ; reversed(graph) -> graph
-    grad[source] += grad[name] * slope -> grad[name] += grad[source] * slope ; reversed(graph) -> graph ; grad[output] -> grad[next(iter(graph))]
-[from-the-last] You start from the last value of the graph; the output asked for may be another.
-    grad[output] -> grad[list(graph)[-1]]
-Only the output starts with 1. The other values start with 0, and their gradient is what comes from those that used them.
-    dict.fromkeys(graph, 0.0) -> dict.fromkeys(graph, 1.0)
-Values that the output does not depend on belong in the answer too, with 0.
-    return grad -> return {name: value for name, value in grad.items() if value}
-    graph, 0.0) -> _walked(output, lambda n: [s for s, _ in graph[n]], 0, False), 0.0) ; in graph[name] -> in (graph[name] if name in grad else [])
-[inputs-alone] The gradient of every value is asked for, not only of the given numbers.
-    return grad -> return {name: grad[name] for name in graph if not graph[name]}
-The output's own gradient is 1, and belongs in the answer.
-    return grad -> return {**grad, output: 0.0} || return {name: grad[name] for name in graph if name != output}
-Nothing flows on from the output: each input of a value gets that value's gradient, times the local slope.
-    grad[source] += grad[name] * slope -> pass
-The output's own gradient is 1, and nothing flows until it is there.
-    grad[output] = 1.0 ->
+    gradients[parent] = gradients[parent] + gradient if parent in gradients else gradient -> gradients[parent] = gradient
+    gradients[parent] = gradients[parent] + gradient if parent in gradients else gradient -> gradients.setdefault(parent, gradient)
+[too-early] You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
+    output.grad, waiting = np.ones_like(output.data), [output]
+    for tensor in waiting:
+        for parent, gradient in zip(tensor.parents, tensor.rule(tensor.grad) if tensor.rule else ()):
+            if parent.requires_grad:
+                gradient = unbroadcast(gradient, parent.shape)
+                parent.grad = gradient if parent.grad is None else parent.grad + gradient
+                if parent not in waiting:
+                    waiting.append(parent)
+
+    output.grad, waiting = np.ones_like(output.data), [output]
+    while waiting:
+        tensor = waiting.pop()
+        for parent, gradient in zip(tensor.parents, tensor.rule(tensor.grad) if tensor.rule else ()):
+            if parent.requires_grad:
+                gradient = unbroadcast(gradient, parent.shape)
+                parent.grad = gradient if parent.grad is None else parent.grad + gradient
+                waiting.append(parent)
+A parent that broadcasting has stretched gets a gradient of the stretched shape. unbroadcast sums it back.
+    gradient = unbroadcast(gradient, parent.shape) -> pass
+You give a gradient to constants too. Only what has requires_grad wants one.
+    if parent.requires_grad: -> if True:
+You overwrite the gradient that a leaf has from before. The walk adds to it.
+    tensor.grad = dy if tensor.grad is None else tensor.grad + dy -> tensor.grad = dy
+You pass on the local slope alone. The rule needs the gradient of the value that was computed with it.
+    tensor.rule(dy) -> tensor.rule(np.ones_like(dy))
+You give the rule the value itself. It needs the gradient for the value.
+    tensor.rule(dy) -> tensor.rule(tensor.data)
+Of the parents of a value not all are visited: there can be any number.
+    zip(tensor.parents, tensor.rule(dy), strict=True) -> zip(tensor.parents[:1], tensor.rule(dy), strict=False)
+The gradients go to the wrong parents: the rule returns them in the order of the parents.
+    zip(tensor.parents, tensor.rule(dy), strict=True) -> zip(tensor.parents[::-1], tensor.rule(dy), strict=True)
+The output's own gradient is 1, not 0, and nothing flows without it.
+    np.ones_like(output.data) -> np.zeros_like(output.data)
+You start with the output's value. Its gradient is 1: how much the output moves when it moves itself.
+    np.ones_like(output.data) -> output.data
+The sign is wrong: a gradient points where the output grows.
+    tensor.grad + dy -> tensor.grad - dy ; = dy if -> = -dy if
 """,
 )
-def gradients(graph, output):
-    grad = dict.fromkeys(graph, 0.0)
-    grad[output] = 1.0
-    for name in reversed(graph):  # newest first: a value is complete before it is passed on
-        for source, slope in graph[name]:
-            grad[source] += grad[name] * slope
-    return grad
+def backward(output):
+    gradients = {output: np.ones_like(output.data)}
+    while gradients:
+        tensor = max(
+            gradients, key=lambda tensor: tensor.number
+        )  # newest first: all that used it have passed on
+        dy = gradients.pop(tensor)
+        if tensor.rule is None:  # a leaf
+            tensor.grad = dy if tensor.grad is None else tensor.grad + dy
+            continue
+        for parent, gradient in zip(tensor.parents, tensor.rule(dy), strict=True):
+            if parent.requires_grad:
+                gradient = unbroadcast(gradient, parent.shape)
+                gradients[parent] = gradients[parent] + gradient if parent in gradients else gradient
 
 
 # --- variance_backward -----------------------------------------------------------------------------------

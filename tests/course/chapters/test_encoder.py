@@ -85,14 +85,14 @@ def test_it_can_be_made_again(tmp_path):
 
 
 def test_a_wrong_bert_is_told_how_far_it_is_off(capsys):
-    def first_layer_only(first, second, length, parts, model):
-        return assemble(first, second, length, parts, {**model, "layers": model["layers"][:1]})
+    def first_layer_only(batch, parts, model):
+        return assemble(batch, parts, {**model, "layers": model["layers"][:1]})
 
     against_reference(first_layer_only, right_parts())
     assert "less than" not in capsys.readouterr().out
 
 
-def unwritten(first, second, length, parts, model):
+def unwritten(batch, parts, model):
     return ...
 
 
@@ -100,7 +100,7 @@ def unwritten(first, second, length, parts, model):
     ("answer", "words"),
     [
         (unwritten, "bert is not written yet"),
-        (lambda first, second, length, parts, model: parts.nothing(), "it fails on the pair 'we sat"),
+        (lambda batch, parts, model: parts.nothing(), "it fails on the pair 'we sat"),
     ],
 )
 def test_what_stands_in_the_way_is_said_in_a_line(capsys, answer, words):
@@ -123,8 +123,8 @@ TEXTS = "Open the file and read all lines.", "If the file does not exist, an err
 
 
 def test_a_wrong_bert_reads_otherwise(capsys):
-    def last_layer_lost(first, second, length, parts, model):
-        return assemble(first, second, length, parts, {**model, "layers": model["layers"][:-1]})
+    def last_layer_lost(batch, parts, model):
+        return assemble(batch, parts, {**model, "layers": model["layers"][:-1]})
 
     read_texts(last_layer_lost, right_parts(), *TEXTS)
     *_pieces, far, answers = capsys.readouterr().out.splitlines()
@@ -133,10 +133,10 @@ def test_a_wrong_bert_reads_otherwise(capsys):
 
 
 def test_what_keeps_a_bert_from_reading_is_said_in_a_line(capsys):
-    def fails(first, second, length, parts, model):
+    def fails(batch, parts, model):
         raise KeyError("W_X")
 
-    def waits(first, second, length, parts, model):
+    def waits(batch, parts, model):
         raise NotImplementedError("embed is missing")
 
     for wrong in (fails, waits):

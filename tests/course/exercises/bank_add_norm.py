@@ -12,68 +12,83 @@ WRONG = {}
 # --- add_norm --------------------------------------------------------------------------------------------
 
 
-def with_numpys_functions(x, y, gain, bias, eps):
-    r = x + y
-    return gain * (r - np.mean(r, -1, keepdims=True)) / np.sqrt(np.var(r, -1, keepdims=True) + eps) + bias
+def by_subtracting_the_squares_mean(x, y, gain, bias, eps):
+    r = x + y - (x + y).mean(axis=-1, keepdims=True)
+    return gain * r * ((r * r).sum(axis=-1, keepdims=True) / r.shape[-1] + eps) ** -0.5 + bias
 
 
 def by_the_library(x, y, gain, bias, eps):
-    parts = (Tensor(part, dtype=x.dtype) for part in (x + y, gain, bias))
-    return ops.layer_norm(*parts, eps).numpy()
+    return ops.layer_norm(x + y, gain, bias, eps)
+
+
+def with_numpys_functions(x, y, gain, bias, eps):
+    r = (x + y).data
+    return (r - np.mean(r, -1, keepdims=True)) / np.sqrt(
+        np.var(r, -1, keepdims=True) + eps
+    ) * gain.data + bias.data
 
 
 def in_place(x, y, gain, bias, eps):
-    x += y
-    x -= x.mean(-1, keepdims=True)
-    x /= np.sqrt((x * x).mean(-1, keepdims=True) + eps)
-    return x * gain + bias
+    x.data += y.data
+    return ops.layer_norm(x, gain, bias, eps)
 
 
 def two_mistakes(x, y, gain, bias, eps):
     r = x + y
-    return (r - r.mean(-1, keepdims=True)) / (r.std(-1, keepdims=True) + eps) * bias + gain
+    centred = r - r.mean(axis=-1, keepdims=True)
+    return centred / ((centred**2).mean(axis=-1, keepdims=True) ** 0.5 + eps) * bias + gain
 
 
-RIGHT["add_norm"] = [with_numpys_functions, by_the_library]
+RIGHT["add_norm"] = [by_subtracting_the_squares_mean, by_the_library]
 WRONG["add_norm"] = [
     (two_mistakes, ("[eps-outside]", "[gain-bias-swapped]")),
     (in_place, "it changes `x`"),
+    (with_numpys_functions, "should return a Tensor"),
     (
-        lambda x, y, gain, bias, eps: with_numpys_functions(
-            *(one.astype(float) for one in (x, y)), gain, bias, eps
-        ),
-        "float64",
+        lambda x, y, gain, bias, eps: (x + y) / np.sqrt((x + y) ** 2),
+        "Write x ** 0.5: a NumPy function would take the numbers out of the Tensor.",
     ),
 ]
 
-# --- layer_norm_backward ---------------------------------------------------------------------------------
+# --- layer_norm ------------------------------------------------------------------------------------------
 
 
-def by_the_engine(dy, x, gain, eps):
-    leaves = [Tensor(a, requires_grad=True, dtype=a.dtype) for a in (x, gain, 0 * gain)]
-    ops.composed.layer_norm(*leaves, eps).backward(dy)
-    return tuple(Tensor(leaf.grad).numpy() for leaf in leaves)
-
-
-def through_the_variance(dy, x, gain, eps):
+def through_the_variance(x, gain, bias, eps):
     """Step by step, as the graph would: variance and mean have gradients of their own."""
-    d = x.shape[-1]
-    mu, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    x_, d = x.data, x.shape[-1]
+    mu, var = x_.mean(-1, keepdims=True), x_.var(-1, keepdims=True)
     inv = 1 / np.sqrt(var + eps)
-    dx_hat = dy * gain
-    dvar = (dx_hat * (x - mu)).sum(-1, keepdims=True) * -0.5 * inv**3
-    dmu = -(dx_hat * inv).sum(-1, keepdims=True)
-    dx = dx_hat * inv + dvar * 2 * (x - mu) / d + dmu / d
-    rows = dy.reshape(-1, d)
-    return [dx, (rows * ((x - mu) * inv).reshape(-1, d)).sum(0), rows.sum(0)]
+
+    def backward(dy):
+        dx_hat = dy * gain.data
+        dvar = (dx_hat * (x_ - mu)).sum(-1, keepdims=True) * -0.5 * inv**3
+        dmu = -(dx_hat * inv).sum(-1, keepdims=True)
+        dx = dx_hat * inv + dvar * 2 * (x_ - mu) / d + dmu / d
+        rows = dy.reshape(-1, d)
+        return [dx, (rows * ((x_ - mu) * inv).reshape(-1, d)).sum(0), rows.sum(0)]
+
+    return Tensor.from_op((x_ - mu) * inv * gain.data + bias.data, [x, gain, bias], backward)
 
 
-RIGHT["layer_norm_backward"] = [by_the_engine, through_the_variance]
-WRONG["layer_norm_backward"] = [
-    (
-        lambda dy, x, gain, eps: (through_the_variance(dy, x, gain, eps)[0], (dy * x).sum(0), dy.sum(0)),
-        ("[gain-from-x]", "[first-axis-alone]"),
-    ),
+def gain_from_x(x, gain, bias, eps):
+    right = through_the_variance(x, gain, bias, eps).data
+
+    def backward(dy):
+        d = dy.shape[-1]
+        return 0 * dy, (dy * x.data).reshape(-1, d).sum(0), dy.reshape(-1, d).sum(0)
+
+    return Tensor.from_op(right, (x, gain, bias), backward)
+
+
+def gain_of_each_token(x, gain, bias, eps):
+    right = through_the_variance(x, gain, bias, eps).data
+    return Tensor.from_op(right, (x, gain, bias), lambda dy: (dy, dy, dy))
+
+
+RIGHT["layer_norm"] = [through_the_variance]
+WRONG["layer_norm"] = [
+    (gain_from_x, "The result and the gradient for bias are right."),
+    (gain_of_each_token, "sum over every axis along which the parent was repeated"),
 ]
 
 # --- overwrite -------------------------------------------------------------------------------------------

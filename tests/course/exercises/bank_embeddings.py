@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from minigrad import Tensor
+
 RIGHT = {}
 WRONG = {}
 
@@ -15,23 +17,23 @@ WRONG = {}
 def by_one_hot_rows(input_ids, token_type_ids, W_T, W_S, W_P):
     places = np.tile(np.arange(input_ids.shape[1]), (len(input_ids), 1))
     rows = ((input_ids, W_T), (token_type_ids, W_S), (places, W_P))
-    return sum(np.eye(len(W), dtype=W.dtype)[ids] @ W for ids, W in rows)
+    X, *others = (Tensor(np.eye(len(W), dtype=W.dtype)[ids]) @ W for ids, W in rows)
+    return X + others[0] + others[1]
 
 
 def by_the_second_segment(input_ids, token_type_ids, W_T, W_S, W_P):
-    second = W_S[0] + token_type_ids[..., None].astype(W_S.dtype) * (W_S[1] - W_S[0])
+    second = W_S[0] + Tensor(token_type_ids[..., None].astype(W_S.dtype)) * (W_S[1] - W_S[0])
     return W_T[input_ids] + second + W_P[np.arange(input_ids.shape[-1])]
 
 
-def into_the_table(input_ids, token_type_ids, W_T, W_S, W_P):
-    W_T += W_S[0]
-    return W_T[input_ids] + W_P[: input_ids.shape[1]]
+def of_arrays(input_ids, token_type_ids, W_T, W_S, W_P):
+    return W_T.data[input_ids] + W_S.data[token_type_ids] + W_P.data[: input_ids.shape[1]]
 
 
 RIGHT["embed"] = [by_one_hot_rows, by_the_second_segment]
 WRONG["embed"] = [
-    (lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]).astype(np.float64), "float64"),
-    (into_the_table, "it changes `W_T`"),
+    (lambda i, s, W_T, W_S, W_P: (W_T[i] + W_S[s] + W_P[: i.shape[1]]).astype("float64"), "float64"),
+    (of_arrays, "should return a Tensor"),
 ]
 
 # --- pack ------------------------------------------------------------------------------------------------
@@ -74,23 +76,28 @@ WRONG["pack"] = [
     (popping_the_arguments, ("it takes entries out of the list `first`", "[odd-place]")),
 ]
 
-# --- table_gradients -------------------------------------------------------------------------------------
+# --- look_up ---------------------------------------------------------------------------------------------
 
 
-def by_masks(input_ids, token_type_ids, dX, V, n_positions):
-    dW_T = np.stack([dX[input_ids == v].sum(axis=0) for v in range(V)])
-    dW_S = np.stack([dX[token_type_ids == s].sum(axis=0) for s in (0, 1)])
-    dW_P = np.pad(dX.sum(axis=0), ((0, n_positions - dX.shape[1]), (0, 0)))
-    return dW_T, dW_S, dW_P
+def by_masks(W, ids):
+    def backward(dX):
+        return [np.stack([dX[ids == v].sum(axis=0) for v in range(len(W))])]
+
+    return Tensor.from_op(W.data[ids], [W], backward)
 
 
-def in_float64(input_ids, token_type_ids, dX, V, n_positions):
-    return tuple(part.astype(float) for part in by_masks(input_ids, token_type_ids, dX, V, n_positions))
+def two_parents(W, ids):
+    return Tensor.from_op(W.data[ids], (W, ids), lambda dX: (dX, None))
 
 
-RIGHT["table_gradients"] = [by_masks]
-WRONG["table_gradients"] = [
-    (in_float64, "float64"),
+def rows_of_the_batch(W, ids):
+    return Tensor.from_op(W.data[ids], (W,), lambda dX: (dX.reshape(-1, W.shape[1]),))
+
+
+RIGHT["look_up"] = [by_masks]
+WRONG["look_up"] = [
+    (two_parents, "The parents of Tensor.from_op are the Tensors that came in"),
+    (rows_of_the_batch, "A gradient has the shape of what it belongs to"),
 ]
 
 # --- packing_fault ---------------------------------------------------------------------------------------

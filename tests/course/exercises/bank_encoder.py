@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from minigrad import Tensor, ops
+
 RIGHT = {}
 WRONG = {}
 
@@ -14,17 +16,18 @@ WRONG = {}
 
 
 def by_sequence(X, W, b):
-    return np.stack([np.tanh(b + x[0].dot(W)) for x in X])
+    return ops.stack([(x[0] @ W + b).tanh() for x in X])
 
 
-def with_einsum(X, W, b):
-    return np.tanh(np.einsum("bd,de->be", X[:, 0, :], W) + b[None, :])
+def by_the_first_alone(X, W, b):
+    return (b + X[:, :1].reshape(len(X), -1) @ W).tanh()
 
 
-RIGHT["pool"] = [by_sequence, with_einsum]
+RIGHT["pool"] = [by_sequence, by_the_first_alone]
 WRONG["pool"] = [
-    (lambda X, W, b: np.tanh(X.mean(1) @ W), ("[mean-of-tokens]", "[no-bias]")),
-    (lambda X, W, b: np.tanh(X[:, 0].astype(float) @ W + b), "float64"),
+    (lambda X, W, b: (X.mean(1) @ W).tanh(), ("[mean-of-tokens]", "[no-bias]")),
+    (lambda X, W, b: (X[:, 0] @ W + b).tanh().astype("float64"), "float64"),
+    (lambda X, W, b: np.tanh(X[:, 0] @ W + b), "Write x.tanh()"),
 ]
 
 # --- parameter_count -------------------------------------------------------------------------------------
@@ -110,19 +113,13 @@ RIGHT["vocabulary_for_half"] = [with_divmod, simplified]
 # --- bert ------------------------------------------------------------------------------------------------
 
 
-def assembled(first, second, length, parts, model):
-    """Written otherwise: functions inside."""
-    where = {piece: i for i, piece in enumerate(model["vocabulary"])}
-
-    def cut(words):
-        return list(itertools.chain.from_iterable(parts.split_word(word, where.keys()) for word in words))
-
-    tokens, types, seen = parts.pack(cut(first), cut(second), length)
-    ids, types, seen = (np.array(row)[None] for row in ([where[t] for t in tokens], types, seen))
+def assembled(batch, parts, model, layers=None):
+    """Written otherwise: with what comes in first."""
+    ids, types, seen = (batch[name] for name in ("input_ids", "token_type_ids", "attention_mask"))
     x = parts.embed(ids, types, model["W_T"], model["W_S"], model["W_P"])
-    x = parts.add_norm(x, 0.0, *model["norm"], model["eps"])
-    added = parts.padding_mask(seen, x.dtype)
-    for part in model["layers"]:
+    x = parts.add_norm(x, 0 * x, *model["norm"], model["eps"])
+    for part in model["layers"] if layers is None else layers:
+        added = parts.padding_mask(seen, np.float64)
         z = parts.multi_head(x, part["attention"], model["h"], added)
         x = parts.add_norm(z, x, *part["attention_norm"], model["eps"])
         z = parts.feed_forward(x, *part["feed_forward"])
@@ -130,35 +127,43 @@ def assembled(first, second, length, parts, model):
     return x, parts.pool(x, *model["pooler"])
 
 
-def recursive(first, second, length, parts, model):
-    if model["layers"]:
-        shorter = {**model, "layers": model["layers"][:-1]}
-        x, _ = recursive(first, second, length, parts, shorter)
-        part, eps = model["layers"][-1], model["eps"]
-        words = [[p for w in t for p in parts.split_word(w, model["vocabulary"])] for t in (first, second)]
-        mask = parts.padding_mask(np.array(parts.pack(*words, length)[2:]), x.dtype)
-        x = parts.add_norm(
-            x, parts.multi_head(x, part["attention"], model["h"], mask), *part["attention_norm"], eps
-        )
-        x = parts.add_norm(x, parts.feed_forward(x, *part["feed_forward"]), *part["output_norm"], eps)
-        return x, parts.pool(x[:, :1], *model["pooler"])
-    return assembled(first, second, length, parts, model)
+def recursive(batch, parts, model):
+    if not model["layers"]:
+        return assembled(batch, parts, model)
+    x, _ = recursive(batch, parts, {**model, "layers": model["layers"][:-1]})
+    part, eps = model["layers"][-1], model["eps"]
+    mask = parts.padding_mask(batch["attention_mask"], x.dtype)
+    x = parts.add_norm(
+        x, parts.multi_head(x, part["attention"], model["h"], mask), *part["attention_norm"], eps
+    )
+    x = parts.add_norm(x, parts.feed_forward(x, *part["feed_forward"]), *part["output_norm"], eps)
+    return x, parts.pool(x[:, :1], *model["pooler"])
 
 
-def first_row_too_early(first, second, length, parts, model):
-    x, _ = assembled(first, second, length, parts, model)
+def first_row_too_early(batch, parts, model):
+    x, _ = assembled(batch, parts, model)
     return x, parts.pool(x[:, 0], *model["pooler"])
 
 
-def no_mask_at_all(first, second, length, parts, model):
+def no_mask_at_all(batch, parts, model):
     def attend(x, weights, h, mask):
         return parts.multi_head(x, weights, h, None)
 
-    return assembled(first, second, length, SimpleNamespace(**{**vars(parts), "multi_head": attend}), model)
+    return assembled(batch, SimpleNamespace(**{**vars(parts), "multi_head": attend}), model)
+
+
+def layers_without_a_gradient(batch, parts, model):
+    x, pooled = assembled(batch, parts, model)
+    return Tensor(x.data), pooled
 
 
 RIGHT["bert"] = [assembled, recursive]
 WRONG["bert"] = [
-    (first_row_too_early, "pool takes an array (B, L, d_model) as X, got one of shape (1, 6)"),
+    (first_row_too_early, "pool takes an array (B, L, d_model) as X, got one of shape (2, 6)"),
     (no_mask_at_all, "multi_head takes an array (B, 1, 1, L) as mask, got no array"),
+    (
+        lambda batch, parts, model: assembled(batch, parts, model)[0],
+        "it should return 2 values, and returned 1",
+    ),
+    (layers_without_a_gradient, "the gradient of value 1 for W_T does not arrive"),
 ]

@@ -23,56 +23,55 @@ def right_gelu(x):
 # --- feed_forward ----------------------------------------------------------------------------------------
 
 
-def by_the_engine(X, W_1, b_1, W_2, b_2):
-    x, *layers = (Tensor(a, dtype=a.dtype) for a in (X, W_1, b_1, W_2, b_2))
-    return (ops.gelu(x @ layers[0] + layers[1]) @ layers[2] + layers[3]).numpy()
-
-
-def with_einsum(X, W_1, b_1, W_2, b_2):
-    A = right_gelu(np.einsum("...d,df->...f", X, W_1) + b_1)
-    return np.einsum("...f,fd->...d", A, W_2) + b_2
+def with_the_layers_as_a_list(X, W_1, b_1, W_2, b_2):
+    for number, (W, b) in enumerate([(W_1, b_1), (W_2, b_2)]):
+        X = ops.gelu(X) if number else X
+        X = X @ W + b
+    return X
 
 
 def in_float64(X, W_1, b_1, W_2, b_2):
-    H = X @ W_1 + b_1
-    return (0.5 * H * (1 + np.vectorize(math.erf, otypes=[float])(H / np.sqrt(2)))) @ W_2 + b_2
+    return (ops.gelu(X @ W_1 + b_1) @ W_2 + b_2).astype("float64")
 
 
 def relu_without_bias(X, W_1, b_1, W_2, b_2):
-    return np.where(X @ W_1 > 0, X @ W_1, 0) @ W_2 + b_2
+    return ops.relu(X @ W_1) @ W_2 + b_2
 
 
-RIGHT["feed_forward"] = [by_the_engine, with_einsum]
+def with_numpys_gelu(X, W_1, b_1, W_2, b_2):
+    return right_gelu((X @ W_1 + b_1).data) @ W_2.data + b_2.data
+
+
+RIGHT["feed_forward"] = [with_the_layers_as_a_list]
 WRONG["feed_forward"] = [
     (relu_without_bias, ("[relu]", "[no-first-bias]")),
     (in_float64, "float64"),
+    (with_numpys_gelu, "should return a Tensor"),
+    (lambda X, W_1, b_1, W_2, b_2: np.maximum(X @ W_1 + b_1, 0) @ W_2, "take the numbers out of a Tensor"),
 ]
 
-# --- feed_forward_gradients ------------------------------------------------------------------------------
+# --- gelu ------------------------------------------------------------------------------------------------
 
 
-def bell(x):
-    return np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+def by_slopes_of_erf(H):
+    """Φ's slope from that of erf, 2 exp(-u²) / √π."""
+    u = H.data / 2**0.5
+    y = (H.data + H.data * erf(u)) / 2
+    slope = (1 + erf(u)) / 2 + u * np.exp(-u * u) / np.pi**0.5
+    return Tensor.from_op(y.astype(H.dtype), [H], lambda dy: [(dy * slope).astype(H.dtype)])
 
 
-def share(x):
-    return (1 + erf(x / math.sqrt(2))) / 2
+def of_operations(H):
+    return H * (ops.erf(H / 2**0.5) + 1) / 2
 
 
-def back(slope=lambda h: share(h) + h * bell(h), bias=np.sum):
-    """The backward with one thing changed."""
-
-    def gradients(X, W_1, b_1, W_2, b_2, dY):
-        H = X @ W_1 + b_1
-        dH = dY @ W_2.T * slope(H)
-        return dH @ W_1.T, X.T @ dH, bias(dH, axis=0), right_gelu(H).T @ dY, bias(dY, axis=0)
-
-    return gradients
-
-
-RIGHT["feed_forward_gradients"] = [back()]
-WRONG["feed_forward_gradients"] = [
-    (back(slope=share, bias=np.mean), ("[slope-without-density]", "[bias-mean]")),
+RIGHT["gelu"] = [by_slopes_of_erf]
+WRONG["gelu"] = [
+    (of_operations, "not made of H in one operation"),
+    (
+        lambda H: Tensor.from_op(right_gelu(H), (H,), lambda dA: (dA,)),
+        "NumPy's functions take the numbers out",
+    ),
 ]
 
 # --- larger_of_two ---------------------------------------------------------------------------------------

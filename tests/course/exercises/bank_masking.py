@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad import Tensor
+
 RIGHT = {}
 WRONG = {}
 
@@ -18,21 +20,32 @@ def soft(x):
 
 
 def one_minus(attention_mask, dtype):
-    return ((1 - attention_mask).astype(dtype) * np.finfo(dtype).min).reshape(len(attention_mask), 1, 1, -1)
+    hidden = (1 - attention_mask).astype(dtype) * np.finfo(dtype).min
+    return Tensor(hidden).reshape(len(attention_mask), 1, 1, -1)
 
 
 def with_expand_dims(attention_mask, dtype):
     low = np.array(np.finfo(dtype).min, dtype)
-    return np.expand_dims(np.where(attention_mask.astype(bool), low * 0, low), (1, 2))
+    return Tensor(np.expand_dims(np.where(attention_mask.astype(bool), low * 0, low), (1, 2)))
 
 
 def always_float64(attention_mask, dtype):
-    return np.where(attention_mask == 1, 0.0, float(np.finfo(dtype).min))[:, None, None, :]
+    return Tensor(np.where(attention_mask == 1, 0.0, float(np.finfo(dtype).min))[:, None, None, :])
+
+
+def an_array(attention_mask, dtype):
+    return one_minus(attention_mask, dtype).numpy()
+
+
+def a_parameter(attention_mask, dtype):
+    return Tensor(an_array(attention_mask, dtype), requires_grad=True)
 
 
 RIGHT["padding_mask"] = [one_minus, with_expand_dims]
 WRONG["padding_mask"] = [
     (always_float64, "float64"),
+    (an_array, "should return a Tensor"),
+    (a_parameter, "a Tensor that wants a gradient"),
 ]
 
 # --- masked_gradient -------------------------------------------------------------------------------------

@@ -11,40 +11,36 @@ from minigrad import Tensor, ops
 RIGHT = {}
 WRONG = {}
 
-# --- mlm_loss --------------------------------------------------------------------------------------------
+# --- cross_entropy ---------------------------------------------------------------------------------------
 
 
-def with_weights(logits, labels):
-    weights = (labels != -100).astype(float)
-    y = logits - np.max(logits, axis=-1, keepdims=True)
-    log_p = y - np.log(np.sum(np.exp(y), axis=-1, keepdims=True))
-    picked = np.take_along_axis(log_p, np.maximum(labels, 0)[:, :, None], axis=2)[:, :, 0]
-    return -np.sum(weights * picked) / np.sum(weights)
+def with_one_hot_rows(Y, true):
+    hot = np.eye(Y.shape[1], dtype=Y.dtype)[true]
+    top = Y.data.max(axis=1)
+    log_sum = top + np.log(np.sum(np.exp(Y.data - top[:, None]), axis=1))
+    loss = np.mean(log_sum - np.sum(hot * Y.data, axis=1))
+
+    def backward(dy):
+        return [dy * (np.exp(Y.data - log_sum[:, None]) - hot) / len(hot)]
+
+    return Tensor.from_op(loss, [Y], backward)
 
 
-def in_bits(logits, labels):
-    return with_weights(logits, labels) / math.log(2)
+def two_mistakes(Y, true):
+    p = np.exp(Y.data - Y.data.max(axis=-1, keepdims=True))
+    p = p / p.sum(axis=-1, keepdims=True)
+    loss = -np.log(p[np.arange(len(p)), true]).mean() / math.log(2)
+    return Tensor.from_op(loss, (Y,), lambda dy: (dy * p / len(p),))
 
 
-RIGHT["mlm_loss"] = [with_weights]
-
-
-WRONG["mlm_loss"] = [
-    (in_bits, "[bits]"),
+RIGHT["cross_entropy"] = [with_one_hot_rows]
+WRONG["cross_entropy"] = [
+    (two_mistakes, ("[bits]", "[no-minus-one]")),
+    (
+        lambda Y, true: -ops.log_softmax(Y)[np.arange(len(true)), true].mean(),
+        "not made of Y in one operation",
+    ),
 ]
-
-# --- tied_table_grad -------------------------------------------------------------------------------------
-
-
-def by_the_engine(W_T, W, ids, labels):
-    table, middle = Tensor(W_T, requires_grad=True, dtype=W_T.dtype), Tensor(W, dtype=W.dtype)
-    rows = np.flatnonzero(labels != -100)
-    y = (ops.embedding(ids, table) @ middle)[rows] @ table.T
-    ops.cross_entropy(y, labels[rows]).backward()
-    return Tensor(table.grad, dtype=W_T.dtype).numpy()
-
-
-RIGHT["tied_table_grad"] = [by_the_engine]
 
 # --- whole_words -----------------------------------------------------------------------------------------
 

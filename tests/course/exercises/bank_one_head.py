@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from minigrad import Tensor, ops
+from minigrad import Tensor
 
 RIGHT = {}
 WRONG = {}
@@ -42,27 +42,47 @@ WRONG["attend"] = [
     (queries_scaled_in_place, ("it changes `q`", "[mixed-keys]")),
 ]
 
-# --- attention_gradients ---------------------------------------------------------------------------------
+# --- softmax ---------------------------------------------------------------------------------------------
 
 
-def by_the_engine(X, W_Q, W_K, W_V, dZ):
-    matrices = [Tensor(W, requires_grad=True, dtype=W.dtype) for W in (W_Q, W_K, W_V)]
-    x = Tensor(X, dtype=X.dtype)
-    ops.composed.scaled_dot_product_attention(*(x @ W for W in matrices)).backward(dZ)
-    return tuple(Tensor(W.grad).numpy() for W in matrices)
+def by_jacobians(S):
+    rows = S.data.reshape(-1, S.shape[-1])
+    A = right_softmax(rows)
+
+    def backward(dA):
+        jacobians = A[:, :, None] * (np.eye(A.shape[1]) - A[:, None, :])  # of each row
+        dS = (dA.reshape(A.shape)[:, None, :] @ jacobians)[:, 0]
+        return [dS.reshape(S.shape).astype(S.dtype)]
+
+    return Tensor.from_op(A.reshape(S.shape), [S], backward)
 
 
-def two_mistakes_back(X, W_Q, W_K, W_V, dZ):
-    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
-    root = math.sqrt(K.shape[1])
-    A = right_softmax(Q @ K.T / root)
-    dS = A * (dZ @ V.T) / root
-    return X.T @ (dS @ K), X.T @ (dS.T @ Q), X.T @ (A @ dZ)
+def forward_alone(S):
+    A = right_softmax(S.data)
+    return Tensor.from_op(A, (S,), lambda dA: (2 * A * (dA - np.sum(A * dA, -1, keepdims=True)),))
 
 
-RIGHT["attention_gradients"] = [by_the_engine]
-WRONG["attention_gradients"] = [
-    (two_mistakes_back, ("[no-mean]", "[weights-transposed]")),
+def of_the_array(S):
+    S = S.data
+    return Tensor.from_op(right_softmax(S), (S,), lambda dA: (dA,))
+
+
+def without_a_tuple(S):
+    A = right_softmax(S.data)
+    return Tensor.from_op(A, (S,), lambda dA: A * (dA - np.sum(A * dA, -1, keepdims=True)))
+
+
+def of_operations(S):
+    powers = (S - S.max(axis=-1, keepdims=True)).exp()
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+RIGHT["softmax"] = [by_jacobians]
+WRONG["softmax"] = [
+    (forward_alone, "Of the gradient for S: every number is 2 times what it should be."),
+    (of_the_array, "The parents of Tensor.from_op are the Tensors that came in"),
+    (without_a_tuple, "backward returns a tuple with one gradient for each parent"),
+    (of_operations, "not made of S in one operation"),
 ]
 
 # --- look_left -------------------------------------------------------------------------------------------

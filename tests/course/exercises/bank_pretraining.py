@@ -42,33 +42,6 @@ def copy_or_not(r, s, n):
 
 RIGHT["cost_of_doubt"] = [copy_or_not]
 
-# --- text_with_floor -------------------------------------------------------------------------------------
-
-
-def until_narrow(floor, length):
-    """It keeps the upper half where both sides are equal, as they are near 1/2 in all digits."""
-    low, high = 0.5, 1.0
-    while high - low > 1e-13:
-        p = (low + high) / 2
-        if -p * math.log(p) - (1 - p) * math.log(1 - p) >= floor * length:
-            low = p
-        else:
-            high = p
-    return low
-
-
-def with_recursion(floor, length, low=0.5, high=1.0, depth=70):
-    p = 0.5 * low + 0.5 * high
-    if depth == 0:
-        return p
-    cost = sum(-q * math.log(q) for q in (p, 1 - p) if q > 0)
-    if cost > floor * length:
-        return with_recursion(floor, length, p, high, depth - 1)
-    return with_recursion(floor, length, low, p, depth - 1)
-
-
-RIGHT["text_with_floor"] = [with_recursion, until_narrow]
-
 # --- train_in_parts --------------------------------------------------------------------------------------
 
 
@@ -147,3 +120,56 @@ def with_n(model, floor, error):
 
 
 RIGHT["words_needed"] = [with_cov, with_n]
+
+# --- train_step ------------------------------------------------------------------------------------------
+
+
+def parameter_by_parameter(batch, parts, model, lr):
+    X, C = parts.bert(batch, model)
+    B, L = batch["labels"].shape
+    rows = np.flatnonzero(batch["labels"].ravel() >= 0)
+    Y = parts.mlm_logits(X.reshape(B * L, -1)[rows], model)
+    words = parts.cross_entropy(Y, batch["labels"].ravel()[rows])
+    pairs = parts.cross_entropy(
+        C @ model["seq_relationship"][0] + model["seq_relationship"][1], batch["next_sentence_label"]
+    )
+    words.backward()
+    model["t"] = model["t"] + 1
+    own = {id(p): p.grad for p in parts.parameters(model)}
+    X, C = parts.bert(batch, model)
+    pairs = parts.cross_entropy(
+        C @ model["seq_relationship"][0] + model["seq_relationship"][1], batch["next_sentence_label"]
+    )
+    pairs.backward()  # adds to what is there
+    assert all(own[id(p)] is not None or p.grad is not None for p in parts.parameters(model))
+    clipped, _ = parts.clip_gradients([p.grad for p in parts.parameters(model)], 1.0)
+    for k, p in enumerate(parts.parameters(model)):
+        m, v = model["means"][k]
+        new, m, v = parts.adam_step(p.data, clipped[k], m, v, model["t"], lr, 0.9, 0.999, 1e-6)
+        p.data = new - (lr * 0.01 * p.data if len(p.shape) == 2 else 0)
+        p.grad = None
+        model["means"][k] = [m, v]
+    return words.item(), pairs.item()
+
+
+def nothing_kept(batch, parts, model, lr):
+    """Neither the gradients are emptied nor the means kept."""
+    X, C = parts.bert(batch, model)
+    chosen = batch["labels"] != -100
+    words = parts.cross_entropy(parts.mlm_logits(X[chosen], model), batch["labels"][chosen])
+    W, b = model["seq_relationship"]
+    pairs = parts.cross_entropy(C @ W + b, batch["next_sentence_label"])
+    (words + pairs).backward()
+    model["t"] += 1
+    gradients, _ = parts.clip_gradients([p.grad for p in parts.parameters(model)], 1.0)
+    for p, g, (m, v) in zip(parts.parameters(model), gradients, model["means"], strict=True):
+        theta = p.data * (1 - 0.01 * lr) if p.data.ndim > 1 else p.data
+        p.data, _, _ = parts.adam_step(theta, g, m, v, model["t"], lr, 0.9, 0.999, 1e-6)
+    return words.item(), pairs.item()
+
+
+RIGHT["train_step"] = [parameter_by_parameter]
+WRONG["train_step"] = [
+    (nothing_kept, ("[gradients-left]", "[means-lost]")),
+    (lambda batch, parts, model, lr: parts.bert(batch, model), "should return two numbers"),
+]

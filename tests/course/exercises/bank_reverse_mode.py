@@ -4,36 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
-# --- gradients -------------------------------------------------------------------------------------------
+from bert_course.common.engine import course_bert
+
+unbroadcast = course_bert().unbroadcast
+
+# --- backward --------------------------------------------------------------------------------------------
 
 
-def forward_mode(graph, output):
-    """From each value on its own, forward to the output."""
-    grad = {}
-    for start in graph:
-        moved = {}
-        for name, uses in graph.items():
-            moved[name] = sum(moved[s] * slope for s, slope in uses) + (1.0 if name == start else 0.0)
-        grad[start] = moved[output]
-    return grad
+def behind(output):
+    """All tensors behind an output, newest first."""
+    found, waiting = {output}, [output]
+    while waiting:
+        new = set(waiting.pop().parents) - found
+        found |= new
+        waiting += new
+    return sorted(found, key=lambda tensor: -tensor.number)
 
 
-def from_the_newest_and_overwriting(graph, output):
-    newest = list(graph)[-1]
-    grads = {key: float(key == newest) for key in graph}
-    for key in list(graph)[::-1]:
-        for inp, local in graph[key]:
-            grads[inp] = local * grads[key]
-    return grads
+def through_all_of_the_graph(output):
+    arrived = {output: 1.0 + 0 * output.data}
+    for tensor in behind(output):
+        dy = arrived.get(tensor)
+        if dy is None:
+            continue
+        if not tensor.parents:
+            tensor.grad = dy + (0 if tensor.grad is None else tensor.grad)
+            continue
+        for parent, gradient in zip(tensor.parents, tensor.rule(dy), strict=True):
+            if parent.requires_grad:
+                arrived[parent] = arrived.get(parent, 0) + unbroadcast(gradient, parent.shape)
 
 
-def emptied(graph, output):
-    grads = {key: float(key == output) for key in graph}
-    while graph:
-        key, uses = graph.popitem()
-        for inp, local in uses:
-            grads[inp] += local * grads[key]
-    return grads
+def overwriting_and_not_summed_back(output):
+    arrived = {output: np.ones_like(output.data)}
+    for tensor in behind(output):
+        dy = arrived.get(tensor)
+        if dy is not None and tensor.rule is None:
+            tensor.grad = dy
+        elif dy is not None:
+            arrived |= {p: g for p, g in zip(tensor.parents, tensor.rule(dy), strict=True) if p.requires_grad}
+
+
+def recursive(output, dy=None):
+    """Each way to a leaf by itself."""
+    dy = np.ones_like(output.data) if dy is None else dy
+    if output.rule is None:
+        output.grad = dy if output.grad is None else output.grad + dy
+        return
+    for parent, gradient in zip(output.parents, output.rule(dy), strict=True):
+        if parent.requires_grad:
+            recursive(parent, unbroadcast(gradient, parent.shape))
 
 
 # --- variance_backward -----------------------------------------------------------------------------------
@@ -156,15 +176,15 @@ def centred_by_a_matrix(dv, x):
 
 
 RIGHT = {
-    "gradients": [forward_mode],
+    "backward": [through_all_of_the_graph, recursive],
     "variance_backward": [row_by_row, centred_by_a_matrix],
     "differentiate": [sorted_by_recursion(Micro), by_forward_mode],
     "smallest_peak": [from_the_root],
 }
 WRONG = {
-    "gradients": [
-        (from_the_newest_and_overwriting, ("[one-use]", "[from-the-last]")),
-        (emptied, "it takes entries out of the dict `graph`"),
+    "backward": [
+        (overwriting_and_not_summed_back, "the gradient of x"),
+        (lambda output: None, "the gradient of x"),
     ],
     "variance_backward": [
         (lambda dv, x: dv.reshape(-1, 1) * (x - x.mean(1, keepdims=True)), ("[no-two]", "[no-n]")),

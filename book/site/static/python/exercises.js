@@ -67,10 +67,14 @@
   // `mine("masking")` takes the reader's own answers out of that notebook, in the folder of this one: put it there,
   // with what the browser keeps of it.
   const OTHERS = /\bmine\("(\w+)"\)/g;
+  // `own_file` takes all of them.
+  const PARTS = ["arrays", "reverse_mode", "optimisers", "wordpiece", "embeddings", "one_head", "many_heads", "masking", "feed_forward",
+    "add_norm", "encoder", "mlm", "nsp", "pretraining"];
   const folder = `${document.documentElement.dataset.content_root}_sources/exercises/`;
 
   async function bringAnswers(cell) {
-    for (const [, stem] of cell.text.matchAll(OTHERS)) {
+    const all = cell.text.includes("own_file(") ? PARTS : [];
+    for (const stem of [...all, ...Array.from(cell.text.matchAll(OTHERS), ([, name]) => name)]) {
       const answer = await fetch(`${folder}${stem}.ipynb`).catch(() => ({ ok: false }));
       if (!answer.ok) continue; // `mine` says that it is missing
       const notebook = await answer.json();
@@ -86,7 +90,7 @@
 
   document.addEventListener("course-cells", () => {
     for (const cell of course.cells.list) {
-      if (cell.source.search(OTHERS) >= 0) cell.before = () => bringAnswers(cell);
+      if (cell.source.search(OTHERS) >= 0 || cell.source.includes("own_file(")) cell.before = () => bringAnswers(cell);
     }
     for (const cell of course.cells.list.filter((one) => one.buttons)) {
       if (isAnswer(cell)) answer(cell);
