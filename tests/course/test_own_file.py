@@ -1,0 +1,156 @@
+"""A learner's answers in the course's one file: put in where they are right on its engine, named where they are not."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_course.common.engine import course_file
+from bert_course.one_file import FROM_THE_COURSE, LIKE, ONES_OWN, own_file, two_steps
+from bert_course.parts import PARTS
+from minigrad import Tensor, ops
+
+ROOT = Path(__file__).parents[2]
+TEXT = course_file().read_text("utf-8")
+
+pytestmark = pytest.mark.numpy_only("the file is NumPy's alone")
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return own_file(ROOT / "solutions")
+
+
+def unmarked(text):
+    return "\n".join(line for line in text.split("\n") if line not in (FROM_THE_COURSE, ONES_OWN))
+
+
+def test_the_solutions_make_a_file_of_their_own_that_trains_alike(solved):
+    assert solved.own == [part.name for part in PARTS]
+    assert solved.said == []
+    np.testing.assert_allclose(two_steps(solved.text), two_steps(TEXT), atol=LIKE)
+    assert "minigrad" not in solved.text
+    assert "bert_course" not in solved.text
+
+
+def test_each_function_of_it_says_whose_it_is(solved):
+    said = re.findall(rf"({FROM_THE_COURSE}|{ONES_OWN})\n(?:def|class) (\w+)", solved.text)
+    assert {name for whose, name in said if whose == ONES_OWN} == {part.name for part in PARTS}
+    assert tuple(
+        name for whose, name in said if whose == FROM_THE_COURSE and name in ("Tensor", "train")
+    ) == ("Tensor", "train")
+    assert len(said) == len(re.findall(r"^(?:def|class) ", solved.text, re.MULTILINE))
+
+
+def test_without_answers_it_is_the_courses(tmp_path, capsys):
+    found = own_file(tmp_path)
+    assert unmarked(found.text) == TEXT
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "yours: nothing yet"
+    assert [line.partition(":")[0] for line in lines[1:]] == [part.name for part in PARTS]
+
+
+# --- Answers that are at hand ----------------------------------------------------------------------------
+
+
+def in_halves(x, d_k, heads):
+    return x.reshape(x.shape[0], x.shape[1], heads, d_k).transpose(1, 2)
+
+
+SCALE = 0.5
+
+
+def multi_head(X, weights, h, mask):
+    d_k = X.shape[2] // h
+    q, k, v = (in_halves(X @ weights[f"W_{n}"] + weights[f"b_{n}"], d_k, h) for n in "QKV")
+    A = ops.softmax(q @ k.transpose(2, 3) * d_k**-SCALE + mask)
+    return (A @ v).transpose(1, 2).reshape(*X.shape) @ weights["W_O"] + weights["b_O"]
+
+
+def test_an_answer_comes_with_what_it_calls(tmp_path):
+    found = own_file(tmp_path, multi_head=multi_head)
+    assert found.own == ["multi_head"]
+    assert found.text.index("SCALE = 0.5") < found.text.index("def multi_head")
+    assert found.text.index("def in_halves") < found.text.index("def multi_head")
+    assert "ops." not in found.text
+    np.testing.assert_allclose(two_steps(found.text), two_steps(TEXT), atol=LIKE)
+
+
+def of_the_library_alone():
+    def multi_head(X, weights, h, mask):
+        B, L, d = X.shape
+        q, k, v = (
+            (X @ weights[f"W_{n}"] + weights[f"b_{n}"]).reshape(B, L, h, d // h).permute(0, 2, 1, 3)
+            for n in "QKV"
+        )
+        z = ops.softmax(q @ k.transpose(2, 3) / math.sqrt(d // h) + mask) @ v
+        return z.permute(0, 2, 1, 3).reshape(B, L, d) @ weights["W_O"] + weights["b_O"]
+
+    return multi_head
+
+
+def softmax(S):
+    A = np.exp(S.data - S.data.max(axis=-1, keepdims=True))
+    A = A / A.sum(axis=-1, keepdims=True)
+    return Tensor.from_op(A, (S,), lambda dA: (A * dA,))
+
+
+def pool(X, W, b): ...
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        (
+            "multi_head",
+            of_the_library_alone(),
+            "on the engine of the file yours raises AttributeError: 'Tensor' object",
+        ),
+        ("softmax", softmax, "yours, but check.softmax finds a mistake in it"),
+        ("pool", pool, "not written yet"),
+    ],
+)
+def test_why_an_answer_is_not_in_it_is_said(tmp_path, capsys, name, answer, words):
+    found = own_file(tmp_path, **{name: answer})
+    assert found.own == []
+    assert unmarked(found.text) == TEXT
+    assert f"{name}: the course's; {words}" in capsys.readouterr().out
+
+
+# --- The command, and the page ---------------------------------------------------------------------------
+
+
+def test_the_command_writes_the_file_and_trains_it(tmp_path):
+    folder = tmp_path / "my-exercises"
+    folder.mkdir()
+    shutil.copy(ROOT / "solutions" / "nsp.ipynb", folder)
+    (tmp_path / "some.txt").write_text("The cat sees it. The dog hears it. " * 5, "utf-8")
+    command = [sys.executable, "-m", "bert_course.one_file", "my-exercises", "mine.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("yours: make_pair\nunbroadcast: the course's; ")
+    assert done.stdout.endswith("written: mine.py\n")
+    text = (tmp_path / "mine.py").read_text("utf-8")
+    assert f"{ONES_OWN}\ndef make_pair" in text
+    run = [sys.executable, "mine.py", "some.txt", "2"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "step 2: words" in done.stdout
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    command = [sys.executable, "-m", "bert_course.one_file", str(tmp_path / "nowhere")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "FOLDER has the learner's exercises" in done.stderr
+
+
+def test_a_page_brings_the_answers_of_all_chapters_with_parts():
+    script = (ROOT / "book" / "site" / "static" / "python" / "exercises.js").read_text("utf-8")
+    (names,) = re.findall(r"const PARTS = \[(.*?)\];", script, re.DOTALL)
+    assert re.findall(r'"(\w+)"', names) == list(dict.fromkeys(part.chapter for part in PARTS))
