@@ -104,6 +104,8 @@ def _path(thing: Any) -> str:
     file = Path(inspect.getsourcefile(thing) or "")
     package = (inspect.getmodule(thing) or thing).__name__.split(".")[0]
     parts = file.parts
+    if parts[-2:] == ("solutions", "bert.py"):  # which a wheel has inside of the course
+        return "solutions/bert.py"
     if package not in parts:
         return file.name
     folders = ("book",) if package == "bert_course" else ()
