@@ -9,6 +9,7 @@ TEXT. What no exercise asks for, and what is missing or wrong, comes from the co
 from __future__ import annotations
 
 import ast
+import base64
 import functools
 import inspect
 import re
@@ -53,6 +54,21 @@ def model_of(weights: Mapping[str, Any], h: int, eps: float, module: ModuleType)
 # --- A learner's -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Download:
+    """A link that saves a text as a file."""
+
+    name: str
+    text: str
+
+    def _repr_html_(self) -> str:
+        content = base64.b64encode(self.text.encode()).decode()
+        return f'<a download="{self.name}" href="data:text/x-python;base64,{content}">{self!r}</a>'
+
+    def __repr__(self) -> str:
+        return f"{self.name}, {self.text.count(chr(10))} lines"
+
+
 @dataclass
 class OwnFile:
     """A file with a learner's answers in it: its text, which functions are the learner's, and what to say of others."""
@@ -65,6 +81,10 @@ class OwnFile:
     def module(self) -> ModuleType:
         """What the file defines."""
         return as_module(self.text, "my_bert")
+
+    def download(self) -> Download:
+        """A link in the notebook, or the page, that saves the file."""
+        return Download("my_bert.py", self.text)
 
 
 def own_file(folder: str | Path = ".", **here: Callable[..., Any]) -> OwnFile:

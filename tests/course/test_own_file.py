@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 import shutil
@@ -47,6 +48,16 @@ def test_each_function_of_it_says_whose_it_is(solved):
         name for whose, name in said if whose == FROM_THE_COURSE and name in ("Tensor", "train")
     ) == ("Tensor", "train")
     assert len(said) == len(re.findall(r"^(?:def|class) ", solved.text, re.MULTILINE))
+
+
+def test_a_link_saves_it(solved):
+    link = solved.download()
+    assert re.fullmatch(r"my_bert.py, \d+ lines", repr(link))
+    ((name, content),) = re.findall(
+        'download="(.*?)" href="data:text/x-python;base64,(.*?)"', link._repr_html_()
+    )
+    assert name == "my_bert.py"
+    assert base64.b64decode(content).decode() == solved.text
 
 
 def test_without_answers_it_is_the_courses(tmp_path, capsys):

@@ -159,7 +159,7 @@ def layers_without_a_gradient(batch, parts, model):
 
 RIGHT["bert"] = [assembled, recursive]
 WRONG["bert"] = [
-    (first_row_too_early, "pool takes an array (B, L, d_model) as X, got one of shape (2, 6)"),
+    (first_row_too_early, "pool takes an array (B, L, d_model) as X, got one of shape (1, 4)"),
     (no_mask_at_all, "multi_head takes an array (B, 1, 1, L) as mask, got no array"),
     (
         lambda batch, parts, model: assembled(batch, parts, model)[0],
