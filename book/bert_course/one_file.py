@@ -26,6 +26,7 @@ import numpy as np
 
 from bert_course.common.engine import as_module, course_file
 from bert_course.parts import PARTS, Part, by_part, globals_of, work_in
+from minigrad import backend
 from minigrad.files import write_atomic
 
 FROM_THE_COURSE = "# from the course"
@@ -44,7 +45,7 @@ def model_of(weights: Mapping[str, Any], h: int, eps: float, module: ModuleType)
             return {name: tensors(one) for name, one in part.items()}
         if isinstance(part, list | tuple):
             return type(part)(map(tensors, part))
-        return module.Tensor(part.copy(), requires_grad=True)
+        return module.Tensor(np.array(backend.to_numpy(part)), requires_grad=True)
 
     model = {**tensors(by_part(weights)), "h": h, "eps": eps, "t": 0}
     means = [[np.zeros_like(p.data), np.zeros_like(p.data)] for p in module.parameters(model)]

@@ -11,6 +11,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from bert_course.check.outcome import has_gap
+from bert_course.check.trial import on_numpy
 from bert_course.common.figures import Figure, Picture, Rectangle, figure
 from bert_course.common.flow import Box, Flow, Step, View, flow
 from bert_course.common.softmax import softmax
@@ -34,6 +35,7 @@ def tensors_of(loaded: Any) -> dict[str, Any]:
     return {**weights, "h": config.num_attention_heads, "eps": config.layer_norm_eps}
 
 
+@on_numpy()
 def against_reference(bert: Callable[..., Any], parts: Any) -> None:
     """Print how far a learner's `bert`, with the learner's parts, is from what transformers computed.
 
@@ -59,6 +61,7 @@ def against_reference(bert: Callable[..., Any], parts: Any) -> None:
             print(f"pair {number + 1}, {name} differs from transformers' by {_far(ours, theirs[[number]])}")
 
 
+@on_numpy()
 def read_texts(bert: Callable[..., Any], parts: Any, first: str, second: str) -> None:
     """Print what a learner's `bert`, with the learner's parts, makes of two texts, beside the library's model.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,9 +21,21 @@ from bert_course.check.mistakes import Mistake, build, parse
 from bert_course.check.outcome import Observed, Outcome, Probe
 from bert_course.check.report import Values
 from bert_course.check.watch import Watch
+from minigrad import backend
 
 Answer = Callable[..., Any]
 Cases = Callable[[np.random.Generator], Iterable[tuple[Any, ...]]]
+
+
+@contextmanager
+def on_numpy() -> Iterator[None]:
+    """Make new Tensors NumPy's inside: an operation of a learner computes with NumPy, wherever the course runs."""
+    before = backend.default().name
+    backend.use("numpy")
+    try:
+        yield
+    finally:
+        backend.use(before)
 
 
 @dataclass(kw_only=True)
@@ -56,6 +68,14 @@ class Task:
         """Of the function asked for."""
         return self.answer.__name__
 
+    def drawn(self, seed: int) -> Iterable[tuple[Any, ...]]:
+        """The cases of a seed."""
+        cases = self.cases(np.random.default_rng(seed))
+        if not self.observed:
+            return cases
+        with on_numpy():
+            return list(cases)
+
     @cached_property
     def known_mistakes(self) -> list[Mistake]:
         """The typical wrong answers."""
@@ -77,7 +97,7 @@ class Trial:
 
     def __init__(self, task: Task, seed: int) -> None:
         self.task, self.seed = task, seed
-        self.names = [name for name, *_ in task.cases(np.random.default_rng(seed))]
+        self.names = [name for name, *_ in task.drawn(seed)]
         self._parameters = list(inspect.signature(task.answer).parameters)
         self.unchanged = list(self._arguments())  # to see what a call has changed
         self.expected = list(self.outcomes(task.answer))
@@ -85,7 +105,7 @@ class Trial:
 
     def _arguments(self) -> Iterator[dict[str, Any]]:
         """Each case's arguments by name: the same numbers each time, in objects that are new each time."""
-        for _, *values in self.task.cases(np.random.default_rng(self.seed)):
+        for _, *values in self.task.drawn(self.seed):
             yield dict(zip(self._parameters, values, strict=False))
 
     def outcomes(self, answer: Answer, watch: Watch | None = None) -> Iterator[Outcome]:
@@ -93,7 +113,8 @@ class Trial:
         task = self.task
         for number, (arguments, unchanged) in enumerate(zip(self._arguments(), self.unchanged, strict=True)):
             case = f"case {number + 1} of {len(self.names)}, {self.names[number]}"
-            with watch.at(task.name, case) if watch else nullcontext():
+            where = on_numpy() if task.observed else nullcontext()
+            with where, watch.at(task.name, case) if watch else nullcontext():
                 outcome = Outcome(
                     answer, arguments, unchanged, task.into, task.probes, task.given, task.observed
                 )
