@@ -9,7 +9,7 @@
 //
 // A line of JSON for each page: {page, ready, cells: [{id, ok, seconds, outputs}]}. Seconds are the processor's.
 
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -42,10 +42,13 @@ const tars = { packages: unpacked(archives.packages), course: unpacked(archives.
 const python = await startPython(loadPyodide, { indexURL: core + path.sep }, tars, data, unpacked, { image, keep });
 const ready = spent() - started;
 
-// The notebooks out of which `mine` takes answers, as book/site/static/python/exercises.js brings them.
+// The notebooks out of which `mine` and `own_file` take answers, as book/site/static/python/exercises.js brings them.
+const answers = path.join(site, "..", "..", "_sources", "exercises");
+
 function bringAnswers({ source }) {
-  for (const [, stem] of source.matchAll(/\bmine\("(\w+)"\)/g)) {
-    const notebook = readFileSync(path.join(site, "..", "..", "_sources", "exercises", `${stem}.ipynb`), "utf-8");
+  const all = source.includes("own_file(") ? readdirSync(answers).map((name) => path.parse(name).name) : [];
+  for (const stem of [...all, ...Array.from(source.matchAll(/\bmine\("(\w+)"\)/g), ([, name]) => name)]) {
+    const notebook = readFileSync(path.join(answers, `${stem}.ipynb`), "utf-8");
     python.run(`__import__("pathlib").Path("${stem}.ipynb").write_text(${JSON.stringify(notebook)})`, null, () => {});
   }
 }
