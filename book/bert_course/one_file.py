@@ -143,12 +143,18 @@ def _sources(function: Callable[..., Any], names: set[str], known: tuple[str, ..
         other = function.__globals__.get(name)
         if name in names or name in known or other is None or name in ("ops", "parts"):
             continue
+        if name.startswith("__"):  # whoever runs the cells may have put it there
+            continue
         if isinstance(other, ModuleType):
             yield f"import {other.__name__} as {name}"
         elif isinstance(other, FunctionType):
             yield from _sources(other, names, (*known, function.__name__, name))
-        else:
+        elif isinstance(other, bool | int | float | str | tuple):
             yield f"{name} = {other!r}"
+        else:
+            raise TypeError(
+                f"{name}, a {type(other).__name__}, cannot go along: define it inside of the function"
+            )
     yield textwrap.dedent(inspect.getsource(function)).rstrip()
 
 

@@ -116,9 +116,21 @@ def softmax(S):
 def pool(X, W, b): ...
 
 
+TABLE = {"scale": 1.0}
+
+
+def feed_forward(X, W_1, b_1, W_2, b_2):
+    return ops.gelu(X @ W_1 + b_1) @ W_2 * TABLE["scale"] + b_2
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "words"),
     [
+        (
+            "feed_forward",
+            feed_forward,
+            "on the engine of the file yours raises TypeError: TABLE, a dict, cannot go along",
+        ),
         (
             "multi_head",
             of_the_library_alone(),
