@@ -160,13 +160,14 @@ def _sources(function: Callable[..., Any], names: set[str], known: tuple[str, ..
 
 def _on_the_file(source: str) -> str:
     """A learner's source as it stands in the file, where operations and parts are functions beside it."""
-    source = re.sub(r"^(def \w+\([^)]*?)\bparts,\s*", r"\1", source, flags=re.MULTILINE)
+    source = re.sub(r"\bparts\s*,\s*", "", source)
+    source = re.sub(r",\s*parts\s*(?=[,)])", "", source)
     return re.sub(r"\b(?:ops|parts)\.(?=\w)", "", source)
 
 
 def _marked(text: str, own: list[str]) -> str:
     """The file with a comment above each function and class that says whose it is."""
-    lines = text.split("\n")
+    lines = text.replace("python solutions/bert.py", "python my_bert.py", 1).split("\n")
     nodes = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     for node in reversed(nodes):
         lines.insert(node.lineno - 1, ONES_OWN if node.name in own else FROM_THE_COURSE)

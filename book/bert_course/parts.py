@@ -10,6 +10,7 @@ called, in a namespace of their own; the other cells are not.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 import dis
@@ -28,6 +29,7 @@ from bert_course.check.exercise import EXERCISES
 from bert_course.check.outcome import has_gap
 
 TAG = "mine"
+DEFINES = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Assign)
 MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
 
 
@@ -331,7 +333,17 @@ def _source(cell: dict[str, Any]) -> str:
 
 
 def _is_mine(cell: dict[str, Any]) -> bool:
-    return cell["cell_type"] == "code" and TAG in cell.get("metadata", {}).get("tags", [])
+    """Whether it has the tag, or is a cell that the learner has added and that does no more than define."""
+    metadata = cell.get("metadata", {})
+    if cell["cell_type"] != "code" or TAG in metadata.get("tags", []):
+        return cell["cell_type"] == "code"
+    if "course" in metadata:
+        return False
+    try:
+        statements = ast.parse(_source(cell)).body
+    except (SyntaxError, ValueError):
+        return False
+    return bool(statements) and all(isinstance(one, DEFINES) for one in statements)
 
 
 def _is_older(notebook: dict[str, Any], chapter: str, path: Path) -> bool:

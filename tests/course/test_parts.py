@@ -52,6 +52,23 @@ def put(folder, *cells, made_with="1"):
     (folder / "one_head.ipynb").write_text(json.dumps(notebook))
 
 
+def test_a_function_in_a_cell_that_was_added_comes_along(folder, capsys):
+    put(
+        folder,
+        IMPORTS,
+        "def scaled(q, k):\n    return q @ k.T / math.sqrt(q.shape[-1])",
+        "print(1)\n1 / 0",
+        RIGHT.replace("q @ k.T / math.sqrt(q.shape[-1])", "scaled(q, k)"),
+    )
+    path = folder / "one_head.ipynb"
+    notebook = json.loads(path.read_text())
+    for cell in notebook["cells"][1:3]:
+        cell["metadata"] = {}  # as a learner adds it
+    path.write_text(json.dumps(notebook))
+    mine("one_head")
+    assert capsys.readouterr().out == "one_head: attend: yours\n"
+
+
 def test_a_right_part_is_taken_over(folder, capsys):
     put(folder, IMPORTS, RIGHT)
     work = mine("one_head")

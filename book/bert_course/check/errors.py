@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from bert_course.check.differences import TO_FLOAT64
+
 LONGEST = 1000  # characters of an error's text: patterns are slow on millions
 
 # A pattern of the error's text, and what to tell; (?P<…>) goes into the sentence.
@@ -54,8 +56,22 @@ SAYINGS = [
         "backward returns a tuple with one gradient for each parent: (dS,) if there is one.",
     ),
     (
+        r"has shape (?P<shape>\(.*?\)) and dtype float64, its input has (?P=shape) and float32",
+        f"The gradient has the right shape, and is float64. {TO_FLOAT64}",
+    ),
+    (
         r"the gradient of input \d+ has shape .*, its input has",
         "A gradient has the shape of what it belongs to: sum over every axis along which the parent was repeated.",
+    ),
+    (
+        r"the shapes (?P<one>\(.*?\)) and (?P<other>\(.*?\)) do not broadcast",
+        "Shapes are lined up from the right: there {one} and {other} do not fit. An axis that was summed away is missing "
+        "(keepdims=True keeps it), or a matrix is not transposed.",
+    ),
+    (r"unexpected keyword argument '(keepdim|dim)'", "Here they are called axis and keepdims, as in NumPy."),
+    (
+        r"can't multiply sequence|can only concatenate|unsupported operand type\(s\).*(tuple|list)",
+        "A list or a tuple stands where a number or an array is meant. Does a function that you call return several things?",
     ),
     # Of arrays.
     (

@@ -246,6 +246,13 @@ def _graph_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     x = leaf(2)
     x.grad = np.array([10.0, 20.0], np.float32)
     yield "a leaf that has a gradient from before", walk((x * 2.0).sum(), x=x)
+    x = leaf()
+    h = x * 2.0
+    h.grad = np.float32(7.0)  # as a walk leaves it that keeps what it adds up there
+    yield "a value in between, with something left in its .grad", walk(h * h, x=x)
+    x = leaf(2)
+    x.grad = np.array([10.0, 20.0], np.float32)
+    yield "an output that is a leaf itself", walk(x, x=x)
     x, w = leaf(3), leaf(3)
     yield "added again after another, x + w + x", walk(x + w + x, x=x, w=w)
 
@@ -308,6 +315,8 @@ The gradients go to the wrong parents: the rule returns them in the order of the
     zip(tensor.parents, tensor.rule(dy), strict=True) -> zip(tensor.parents[::-1], tensor.rule(dy), strict=True)
 The output's own gradient is 1, not 0, and nothing flows without it.
     np.ones_like(output.data) -> np.zeros_like(output.data)
+You add up in .grad of the values in between, where an earlier walk may have left something. Only leaves keep a gradient.
+    gradients = {output: np.ones_like(output.data)} -> gradients = {output: np.ones_like(output.data) + (0 if output.grad is None or output.rule is None else output.grad)} ; dy = gradients.pop(tensor) -> dy = gradients.pop(tensor); dy = dy + tensor.grad if tensor.rule is not None and tensor.grad is not None else dy
 You start with the output's value. Its gradient is 1: how much the output moves when it moves itself.
     np.ones_like(output.data) -> output.data
 The sign is wrong: a gradient points where the output grows.

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.numpy_only("what NumPy raises")
 x, y = np.ones((3, 5)), np.ones((4, 2))
 
 
-def of_one_parent(backward):
-    Tensor.from_op(np.ones((2, 3)), (tensor(),), backward).backward(np.ones((2, 3)))
+def of_one_parent(backward, dtype=np.float64):
+    ones = np.ones((2, 3), dtype)
+    Tensor.from_op(ones, (Tensor(ones, requires_grad=True),), backward).backward(ones)
 
 
 def forgets(kind):
@@ -52,6 +53,10 @@ RAISED = [
     (lambda: Tensor.from_op(np.ones(3), (np.ones(3),), lambda dy: (dy,)), "the Tensors that came in"),
     (lambda: of_one_parent(lambda dy: (dy, dy)), "a tuple with one gradient for each parent"),
     (lambda: of_one_parent(lambda dy: (dy[0],)), "the shape of what it belongs to"),
+    (lambda: of_one_parent(lambda dy: (dy.astype(np.float64),), np.float32), "right shape, and is float64"),
+    (lambda: tensor(2, 3) - tensor(2, 3).mean(-1), "(2, 3) and (2,) do not fit"),
+    (lambda: tensor().mean(axis=-1, keepdim=True), "called axis and keepdims"),
+    (lambda: [1.0] * 0.5, "Does a function that you call return several things?"),
     (lambda: x + np.ones(3), "there (3,5) and (3,) do not fit"),
     (lambda: x @ y, "In a matrix product the last axis"),
     (lambda: np.dot(x, y), "In a matrix product the last axis"),

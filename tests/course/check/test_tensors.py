@@ -71,6 +71,14 @@ def test_what_is_no_tensor_is_told(look, returned, words):
     assert words in str(told.value)
 
 
+def test_what_the_engine_of_ones_own_file_has_not_is_remarked(capsys):
+    def pool(X, W, b):
+        return (X[:, 0] @ W + b).unsqueeze(0).squeeze(0).tanh()
+
+    assert check.pool.judge(pool)
+    assert "The engine of your own file has no unsqueeze: it has" in " ".join(capsys.readouterr().out.split())
+
+
 def test_one_operation_is_made_of_all_that_came_in():
     x, gain = leaf(2, 3), leaf(3)
     arguments = {"x": x, "gain": gain, "eps": 0.1}
