@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from bert_course.check.differences import (
     differing_dtypes,
     other_dtype,
 )
-from bert_course.check.mistakes import Mistake, build, parse
+from bert_course.check.mistakes import Mistake, build, parse, source_of
 from bert_course.check.outcome import Observed, Outcome, Probe
 from bert_course.check.report import Values
 from bert_course.check.watch import Watch
@@ -30,8 +31,16 @@ Cases = Callable[[np.random.Generator], Iterable[tuple[Any, ...]]]
 
 def beyond_the_engine(answer: Answer) -> str | None:
     """That an answer uses what the library's Tensor has and the engine of the learner's own file has not."""
-    known = set(dir(Tensor)) - set(dir(course_bert().Tensor)) - set(dir(np.ndarray))
-    used = [name for name in getattr(getattr(answer, "__code__", None), "co_names", ()) if name in known]
+    bert = course_bert()
+    known = set(dir(Tensor)) - set(dir(bert.Tensor)) - set(dir(np.ndarray))
+    used: dict[str, None] = {}
+    with suppress(OSError, TypeError, SyntaxError):  # without a source nothing is known
+        for node in ast.walk(ast.parse(source_of(answer))):
+            if isinstance(node, ast.Attribute):
+                whose = node.value.id if isinstance(node.value, ast.Name) else ""
+                beyond = not hasattr(bert, node.attr) if whose == "ops" else node.attr in known
+                if beyond and whose not in ("np", "numpy", "math"):
+                    used[node.attr] = None
     if not used:
         return None
     return (
