@@ -32,7 +32,7 @@ Cases = Callable[[np.random.Generator], Iterable[tuple[Any, ...]]]
 def beyond_the_engine(answer: Answer) -> str | None:
     """That an answer uses what the library's Tensor has and the engine of the learner's own file has not."""
     bert = course_bert()
-    known = set(dir(Tensor)) - set(dir(bert.Tensor)) - set(dir(np.ndarray))
+    known = set(dir(Tensor)) - set(dir(bert.Tensor(0.0))) - set(dir(np.ndarray))
     used: dict[str, None] = {}
     with suppress(OSError, TypeError, SyntaxError):  # without a source nothing is known
         for node in ast.walk(ast.parse(source_of(answer))):
@@ -40,7 +40,7 @@ def beyond_the_engine(answer: Answer) -> str | None:
                 whose = node.value.id if isinstance(node.value, ast.Name) else ""
                 beyond = not hasattr(bert, node.attr) if whose == "ops" else node.attr in known
                 if beyond and whose not in ("np", "numpy", "math"):
-                    used[node.attr] = None
+                    used[f"ops.{node.attr}" if whose == "ops" else f".{node.attr}"] = None
     if not used:
         return None
     return (
