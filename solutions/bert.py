@@ -6,10 +6,7 @@ trains on your text, then guesses hidden words. Read it from top to bottom; the 
 each part. Shapes: B texts of L tokens, h heads of d_k = d_model / h numbers, V pieces in the vocabulary.
 """
 
-import math
-import re
-import sys
-import time
+import math, re, sys, time
 from collections import Counter
 
 import numpy as np
@@ -325,7 +322,10 @@ def fill(pieces, model, ids, n=4):
     return [[(names[i], float(p[i])) for i in p.argsort()[: -n - 1 : -1]] for p in P]
 
 def main(path, steps=2000):
-    text = open(path, encoding="utf-8").read()
+    try:
+        text = open(path, encoding="utf-8").read()
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"{path} cannot be read as text: {error}")
     ids = vocabulary_of(text)
     sentences = [pieces_of(one, ids) for one in re.split(r"(?<=[.!?])\s+|\n\s*\n", text) if one.strip()]
     if len(sentences) < 8:

@@ -94,7 +94,7 @@ def own_file(folder: str | Path = ".", **here: Callable[..., Any]) -> OwnFile:
     here: functions of this notebook, which may not have been saved. An answer is put in where its check accepts it and
     two steps of training, on the engine of the file, do what they should.
     """
-    text = course_file().read_text(encoding="utf-8")
+    text = _with_names(course_file().read_text(encoding="utf-8"))
     names = defined(text)
     found = OwnFile(text)
     for part in PARTS:
@@ -106,7 +106,7 @@ def own_file(folder: str | Path = ".", **here: Callable[..., Any]) -> OwnFile:
         if fault is None:
             found.own.append(part.name)
         else:
-            found.said.append(f"{part.name}: the course's; {fault}")
+            found.said.append(f"{part.name}: the course's; {fault.removeprefix('yours, but ')}")
     found.text = _marked(found.text, found.own)
     own = textwrap.fill(f"yours: {', '.join(found.own) or 'nothing yet'}", 78, subsequent_indent="    ")
     print("\n".join([own, *found.said]))
@@ -127,7 +127,9 @@ def _with(
         (node,) = (one for one in ast.parse(text).body if getattr(one, "name", "") == part.name)
         lines = text.split("\n")
         assert isinstance(node, ast.FunctionDef)
-        new = "\n".join([*lines[: node.lineno - 1], _on_the_file(source), *lines[node.end_lineno :]])
+        new = "\n".join(
+            [*lines[: node.lineno - 1], _on_the_file(source, part.name), *lines[node.end_lineno :]]
+        )
         apart = float(np.abs(two_steps(new) - two_steps(course_file().read_text(encoding="utf-8"))).max())
     except Exception as error:
         return None, f"on the engine of the file yours raises {type(error).__name__}: {error}"
@@ -141,9 +143,8 @@ def _sources(function: Callable[..., Any], names: set[str], known: tuple[str, ..
     assert isinstance(function, FunctionType)
     for name in dict.fromkeys(globals_of(function.__code__)):
         other = function.__globals__.get(name)
-        if name in names or name in known or other is None or name in ("ops", "parts"):
-            continue
-        if name.startswith("__"):  # whoever runs the cells may have put it there
+        # what begins with two lines, whoever runs the cells may have put there
+        if name in names or name in known or other is None or name.startswith("__"):
             continue
         if isinstance(other, ModuleType):
             yield f"import {other.__name__} as {name}"
@@ -158,11 +159,16 @@ def _sources(function: Callable[..., Any], names: set[str], known: tuple[str, ..
     yield textwrap.dedent(inspect.getsource(function)).rstrip()
 
 
-def _on_the_file(source: str) -> str:
-    """A learner's source as it stands in the file, where operations and parts are functions beside it."""
-    source = re.sub(r"\bparts\s*,\s*", "", source)
-    source = re.sub(r",\s*parts\s*(?=[,)])", "", source)
-    return re.sub(r"\b(?:ops|parts)\.(?=\w)", "", source)
+def _on_the_file(source: str, name: str) -> str:
+    """A learner's source as it stands in the file, where `parts` is for all functions, and no argument of this one."""
+    return re.sub(rf"^(def {name}\([^)]*?)\bparts,\s*", r"\1", source, flags=re.MULTILINE)
+
+
+def _with_names(text: str) -> str:
+    """The course's file with the names under which a notebook has its functions: parts.embed, ops.softmax."""
+    before, start, after = text.partition('if __name__ == "__main__":')
+    text = f"{before}parts = ops = SimpleNamespace(**globals())  # parts.embed is embed\n\n{start}{after}"
+    return text.replace("\nimport numpy", "\nfrom types import SimpleNamespace\n\nimport numpy", 1)
 
 
 def _marked(text: str, own: list[str]) -> str:
@@ -198,8 +204,10 @@ def two_steps(text: str) -> np.ndarray:
 
 def main(arguments: list[str]) -> None:
     """The command: see the top of this file."""
-    if not 1 <= len(arguments) <= 3 or not Path(arguments[0]).is_dir():
+    if not 1 <= len(arguments) <= 3:
         sys.exit(__doc__)
+    if not Path(arguments[0]).is_dir():
+        sys.exit(f"{arguments[0]} is no folder: expected one with exercises, as make lab copies them")
     file = Path(arguments[1] if len(arguments) > 1 else "my_bert.py")
     write_atomic(file, own_file(arguments[0]).text.encode())
     print(f"written: {file}")

@@ -277,6 +277,18 @@ def test_a_text_without_sentences_is_refused_in_words(tmp_path):
     )
 
 
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
+def test_a_text_that_cannot_be_read_is_refused_in_words(tmp_path, content):
+    text = tmp_path / "some.txt"
+    if content:
+        text.write_bytes(content)
+    process = run(text)
+    out, err = process.communicate(timeout=100)
+    assert (process.returncode, out) == (1, "")
+    assert err.startswith(f"{text} cannot be read as text: ")
+    assert err.count("\n") == 1
+
+
 def test_ctrl_c_ends_the_training_and_not_the_guesses(tmp_path):
     text = tmp_path / "some.txt"
     text.write_text(" ".join(SENTENCES), "utf-8")

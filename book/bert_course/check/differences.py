@@ -13,7 +13,7 @@ from minigrad.tensor import Tensor
 
 TO_FLOAT64 = (
     "A NumPy number keeps its dtype where a Python number gives way: np.sqrt of a whole number, np.float64, a new "
-    "np.zeros or np.ones, np.arange times a fraction and what astype(float) made are float64 and make float64 of what they meet. math.sqrt gives a "
+    "np.zeros or np.ones, an array of whole numbers times a fraction, np.arange times a fraction and what astype(float) made are float64 and make float64 of what they meet. math.sqrt gives a "
     "Python number."
 )
 

@@ -53,7 +53,7 @@ SAYINGS = [
     ),
     (
         r"backward returned \d+ gradients",
-        "backward returns a tuple with one gradient for each parent: (dS,) if there is one.",
+        "backward returns a tuple with one gradient for each parent, also where there is one: (dx,).",
     ),
     (
         r"has shape (?P<shape>\(.*?\)) and dtype float64, its input has (?P=shape) and float32",

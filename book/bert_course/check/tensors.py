@@ -13,6 +13,10 @@ from minigrad import Tensor, backend
 from minigrad.graph import Node
 
 RESULT = "the result"
+WRITE_IT = (
+    "Compute the numbers with NumPy, from the .data of what comes in, and return Tensor.from_op(y, parents, backward), "
+    "with what came in as parents"
+)
 
 
 def tensor(array: np.ndarray, requires_grad: bool = True) -> Tensor:
@@ -96,17 +100,17 @@ def constant(returned: Any, arguments: Mapping[str, Any]) -> np.ndarray:
 
 
 def operation(returned: Any, arguments: Mapping[str, Any]) -> Traced:
-    """The same of an answer that has to be one operation, made of all the Tensors that were given.
+    """The same of an answer that has to be one operation of its own, made of all the Tensors that were given.
 
-    Raises Unfit where it is several.
+    Raises Unfit where it is several, or one of the library's.
     """
     if isinstance(returned, Tensor) and returned.node is not None:
         parents = {id(parent) for parent in returned.node.parents or ()}
         missing = [name for name, leaf in _leaves(arguments) if id(leaf) not in parents]
         if missing:
             raise Unfit(
-                f"returned a Tensor that was not made of {' and '.join(missing)} in one operation. Compute the numbers with NumPy, from "
-                "the .data of what comes in, and return Tensor.from_op(y, parents, backward), with what came in as "
-                "parents"
+                f"returned a Tensor that was not made of {' and '.join(missing)} in one operation. {WRITE_IT}"
             )
+        if (returned.node.backward.__module__ or "").startswith("minigrad."):
+            raise Unfit(f"returned what the library's {returned.node.op} makes. {WRITE_IT}")
     return traced(returned, arguments)

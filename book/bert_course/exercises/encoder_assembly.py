@@ -22,7 +22,10 @@ def _takes(part: Callable[..., Any], **expected: tuple[int | str, ...]) -> Calla
     """
 
     def takes(*arguments: Any, **named: Any) -> Any:
-        bound = inspect.signature(part).bind(*arguments, **named)
+        try:
+            bound = inspect.signature(part).bind(*arguments, **named)
+        except TypeError as error:
+            raise TypeError(f"{part.__name__}: {error}") from None
         for name, axes in expected.items():
             value = bound.arguments[name]
             shape = value.shape if isinstance(value, np.ndarray | Tensor) else ()
@@ -56,15 +59,15 @@ def right_parts() -> SimpleNamespace:
 
 
 def _bert_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    def model(d_model: int, h: int, N: int, d_ff: int, *, eps: float) -> dict[str, Any]:
+    def model(d_model: int, h: int, N: int, d_ff: int, *, eps: float, dtype: type) -> dict[str, Any]:
         def matrix(n: int, m: int) -> Tensor:
-            return tensor(rng.standard_normal((n, m)) / math.sqrt(n))
+            return tensor((rng.standard_normal((n, m)) / math.sqrt(n)).astype(dtype))
 
         def vector(n: int) -> Tensor:
-            return tensor(0.3 * rng.standard_normal(n))
+            return tensor((0.3 * rng.standard_normal(n)).astype(dtype))
 
         def norm() -> tuple[Tensor, Tensor]:
-            return tensor(rng.uniform(0.5, 1.5, d_model)), vector(d_model)
+            return tensor(rng.uniform(0.5, 1.5, d_model).astype(dtype)), vector(d_model)
 
         def layer() -> dict[str, Any]:
             attention = {f"W_{n}": matrix(d_model, d_model) for n in "QKVO"}
@@ -73,23 +76,28 @@ def _bert_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
             norms = {"attention_norm": norm(), "output_norm": norm()}
             return {"attention": attention, "feed_forward": wide, **norms}
 
-        tables = {name: tensor(rng.standard_normal((n, d_model))) for name, n in _TABLES.items()}
+        tables = {
+            name: tensor(rng.standard_normal((n, d_model)).astype(dtype)) for name, n in _TABLES.items()
+        }
         layers = [layer() for _ in range(N)]
         pooler = matrix(d_model, d_model), vector(d_model)
         return {**tables, "norm": norm(), "layers": layers, "pooler": pooler, "h": h, "eps": eps}
 
-    def case(lengths: tuple[int, ...], L: int, *sizes: int, eps: float = 1e-12) -> tuple[Any, ...]:
+    def case(
+        lengths: tuple[int, ...], L: int, *sizes: int, eps: float = 1e-12, dtype: type = np.float64
+    ) -> tuple[Any, ...]:
         places = np.tile(np.arange(L), (len(lengths), 1))  # (B, L)
         mask = (places < np.array(lengths)[:, None]).astype(np.int64)
         ids = rng.integers(0, _TABLES["W_T"], places.shape)
         batch = {"input_ids": ids, "token_type_ids": (places > L // 2) * mask, "attention_mask": mask}
-        return batch, right_parts(), model(*sizes, eps=eps)
+        return batch, right_parts(), model(*sizes, eps=eps, dtype=dtype)
 
     # The smallest first: most pairs of mistakes are ruled out there.
     yield "one layer, one head", *case((4,), 5, 4, 1, 1, 8)
     yield "two layers, three heads, with padding", *case((9, 5), 9, 6, 3, 2, 7)
     yield "no padding", *case((6, 6, 6), 6, 6, 2, 3, 5)
     yield "another ε", *case((5, 3), 5, 6, 2, 1, 9, eps=0.2)
+    yield "float32", *case((4, 2), 4, 4, 2, 1, 6, dtype=np.float32)
 
 
 _TABLES = {"W_T": 13, "W_S": 2, "W_P": 10}
@@ -107,7 +115,7 @@ After embed comes a LayerNorm: layer_norm takes the model's gain and bias, model
 
 In each layer: attention, add & norm, feed-forward, add & norm. Each add & norm adds what went into its sub-layer.
 
-The mask is made once, before the layers, from batch["attention_mask"].
+The mask is made once, before the layers, from batch["attention_mask"], in the dtype of X.
 """,
     mistakes="""
 [no-embedding-norm] The LayerNorm on the embeddings is missing.

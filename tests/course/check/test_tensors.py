@@ -76,7 +76,9 @@ def test_what_the_engine_of_ones_own_file_has_not_is_remarked(capsys):
         return (X[:, 0] @ W + b).unsqueeze(0).squeeze(0).tanh()
 
     assert check.pool.judge(pool)
-    assert "The engine of your own file has no .unsqueeze: it has" in " ".join(capsys.readouterr().out.split())
+    assert "The engine of your own file has no .unsqueeze: it has" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 @pytest.mark.parametrize("name", ["backward", "train_step", "softmax", "multi_head", "bert", "padding_mask"])
@@ -85,14 +87,28 @@ def test_what_the_engine_has_is_not_remarked(name):
     assert exercise.report(exercise.answer).paragraphs == []
 
 
+def of_one(x):
+    return Tensor.from_op(x.data + 1, (x,), lambda dy: (dy,))
+
+
+@pytest.mark.parametrize("name", ["softmax", "gelu", "layer_norm", "cross_entropy"])
+def test_an_operation_of_the_library_is_no_answer(name):
+    assert not getattr(check, name).accepts(getattr(ops, name))
+
+
 def test_one_operation_is_made_of_all_that_came_in():
     x, gain = leaf(2, 3), leaf(3)
     arguments = {"x": x, "gain": gain, "eps": 0.1}
-    assert len(operation(ops.mul(x, gain), arguments)) == 3
+    own = Tensor.from_op(
+        x.data * gain.data, (x, gain), lambda dy: (dy * gain.data, (dy * x.data).sum(axis=0))
+    )
+    assert len(operation(own, arguments)) == 3
+    with pytest.raises(Unfit, match=r"what the library's mul makes"):
+        operation(ops.mul(x, gain), arguments)
     with pytest.raises(Unfit, match=r"not made of x and gain in one operation"):
-        operation(ops.tanh(x * gain), arguments)
+        operation(of_one(x * gain), arguments)
     with pytest.raises(Unfit, match=r"not made of gain in one operation"):
-        operation(ops.tanh(x), arguments)
+        operation(of_one(x), arguments)
 
 
 def test_links_are_those_of_each_result():

@@ -119,7 +119,7 @@ def assembled(batch, parts, model, layers=None):
     x = parts.embed(ids, types, model["W_T"], model["W_S"], model["W_P"])
     x = parts.add_norm(x, 0 * x, *model["norm"], model["eps"])
     for part in model["layers"] if layers is None else layers:
-        added = parts.padding_mask(seen, np.float64)
+        added = parts.padding_mask(seen, x.dtype)
         z = parts.multi_head(x, part["attention"], model["h"], added)
         x = parts.add_norm(z, x, *part["attention_norm"], model["eps"])
         z = parts.feed_forward(x, *part["feed_forward"])
