@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_course.common.engine import as_module, course_file
+from bert_course.common.engine import as_module, course_file, small_batch, spread
 from bert_course.parts import PARTS, Part, by_part, globals_of, work_in
 from minigrad import backend
 from minigrad.files import write_atomic
@@ -184,21 +184,8 @@ def _marked(text: str, own: list[str]) -> str:
 def two_steps(text: str) -> np.ndarray:
     """Both losses of two steps with a file, and the parameters that they leave, on a model of hand's size."""
     module, rng = as_module(text), np.random.default_rng(0)
-    model = module.new_model(13, d=4, h=2, N=1, L_max=6)
-    for p in module.parameters(model):
-        p.data = p.data + np.float32(0.3) * rng.standard_normal(p.shape).astype(np.float32)
-    found: list[Any] = []
-    for _ in range(2):
-        places = np.tile(np.arange(6), (3, 1))
-        mask = (places < np.array([[6], [4], [5]])).astype(np.int64)
-        batch = {
-            "input_ids": rng.integers(0, 13, (3, 6)),
-            "token_type_ids": (places > 3) * mask,
-            "attention_mask": mask,
-            "labels": np.where(places % 3 == 1, rng.integers(0, 13, (3, 6)), -100),
-            "next_sentence_label": np.array([0, 1, 1]),
-        }
-        found.append(module.train_step(batch, model, 1e-2))
+    model = spread(module.new_model(13, d=4, h=2, N=1, L_max=6), rng, 0.3, module)
+    found = [module.train_step(small_batch(rng, 13, (6, 4, 5), 6), model, 1e-2) for _ in range(2)]
     return np.concatenate([np.ravel(found), *(p.data.ravel() for p in module.parameters(model))])
 
 

@@ -11,84 +11,29 @@ import numpy as np
 from bert_course.check.differences import Traced
 from bert_course.check.exercise import EXERCISES, exercise
 from bert_course.check.outcome import Unfit
-from bert_course.check.tensors import tensor
+from bert_course.common.engine import library_bert, small_batch, spread
 from bert_course.exercises.encoder_assembly import right_parts
-from minigrad import Tensor, ops
-
-
-def mlm_logits(X: Tensor, model: Mapping[str, Any]) -> Tensor:
-    """Vectors (n, d_model) -> scores (n, V), by the table that looks the pieces up."""
-    W, b, gain, bias, decoder_bias = model["transform"]
-    T = ops.layer_norm(ops.gelu(X @ W + b), gain, bias, model["eps"])  # (n, d_model)
-    return T @ model["W_T"].transpose(0, 1) + decoder_bias
-
-
-def parameters(part: Any) -> list[Tensor]:
-    """The Tensors in a model, or in a part of one."""
-    if isinstance(part, Tensor):
-        return [part]
-    inside = part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ()
-    return [tensor for one in inside for tensor in parameters(one)]
 
 
 def step_parts() -> SimpleNamespace:
     """What `train_step` is put together from: chapter `encoder`'s BERT, the loss, and the optimiser's two functions."""
-    parts = right_parts()
+    parts, file = right_parts(), library_bert()
     answers = {name: EXERCISES[name].answer for name in ("cross_entropy", "clip_gradients", "adam_step")}
 
     def bert(batch: Any, model: Any) -> Any:
         return EXERCISES["bert"].answer(batch, parts, model)
 
-    return SimpleNamespace(bert=bert, mlm_logits=mlm_logits, parameters=parameters, **answers)
+    return SimpleNamespace(bert=bert, mlm_logits=file.mlm_logits, parameters=file.parameters, **answers)
 
 
 def _cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    def new(*shape: int, mean: float = 0.0, std: float = 0.4) -> Tensor:
-        return tensor(mean + std * rng.standard_normal(shape))
+    file = library_bert()
 
     def case(B: int, L: int, d: int, lr: float, t: int = 0, std: float = 0.4) -> tuple[Any, ...]:
-        V, d_ff = 11, 5
-
-        def linear(n: int, m: int) -> tuple[Tensor, Tensor]:
-            return new(n, m, std=std), new(m, std=std)
-
-        def norm() -> tuple[Tensor, Tensor]:
-            return new(d, mean=1.0, std=0.2), new(d)
-
-        pairs = {name: linear(d, d) for name in "QKVO"}
-        attention = {f"{kind}_{name}": p for name in pairs for kind, p in zip("Wb", pairs[name], strict=True)}
-        wide = (*linear(d, d_ff), *linear(d_ff, d))
-        layer = {
-            "attention": attention,
-            "attention_norm": norm(),
-            "feed_forward": wide,
-            "output_norm": norm(),
-        }
-        tables = {"W_T": new(V, d), "W_S": new(2, d), "W_P": new(L, d)}
-        heads = {"transform": (*linear(d, d), *norm(), new(V)), "seq_relationship": linear(d, 2)}
-        model = {
-            **tables,
-            "norm": norm(),
-            "layers": [layer],
-            "pooler": linear(d, d),
-            **heads,
-            "h": 2,
-            "eps": 1e-12,
-        }
-        earlier = [0.1 * rng.standard_normal(p.shape) * (t > 0) for p in parameters(model)]
+        model = spread(file.new_model(11, d=d, h=2, N=1, L_max=L), rng, std, file)
+        earlier = [0.1 * rng.standard_normal(p.shape) * (t > 0) for p in file.parameters(model)]
         model |= {"t": t, "means": [[m, m**2] for m in earlier]}
-        places = np.tile(np.arange(L), (B, 1))
-        labels = np.where(places % 3 == 1, rng.integers(0, V, (B, L)), -100)
-        mask = np.ones((B, L), np.int64)
-        mask[-1, L - 1 :] = 0
-        batch = {
-            "input_ids": rng.integers(0, V, (B, L)),
-            "token_type_ids": (places > L // 2) * mask,
-            "attention_mask": mask,
-            "labels": np.where(mask == 1, labels, -100),
-            "next_sentence_label": np.arange(B) % 2,
-        }
-        return batch, step_parts(), model, lr
+        return small_batch(rng, 11, (*[L] * (B - 1), L - 1), L), step_parts(), model, lr
 
     yield "the first step of two pairs", *case(2, 5, 4, 1e-2)
     yield "step 4 of three pairs, with means of before", *case(3, 6, 4, 3e-2, t=3)
@@ -105,13 +50,13 @@ def stepped(returned: Any, arguments: Mapping[str, Any]) -> Traced:
         raise Unfit("should return two numbers: float(mlm.data), float(nsp.data)")
     model = arguments["model"]
     left: dict[str, Any] = {}
-    for number, (p, (m, v)) in enumerate(zip(parameters(model), model["means"], strict=True)):
+    for number, (p, (m, v)) in enumerate(zip(library_bert().parameters(model), model["means"], strict=True)):
         left |= {
             f"parameter {number} after the step": p.data.copy(),
             f"m of {number}": m,
             f"v of {number}": v,
         }
-    waiting = sum(p.grad is not None for p in parameters(model))
+    waiting = sum(p.grad is not None for p in library_bert().parameters(model))
     results = {"the loss of the words": losses[0], "the loss of the pairs": losses[1]}
     return Traced.of(
         results, {"the number of the step": model["t"], "gradients that are left": waiting, **left}
