@@ -16,8 +16,8 @@ import re
 import runpy
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from bert_course.common.engine import as_module, course_file, small_batch, spread
-from bert_course.parts import PARTS, Part, by_part, globals_of, work_in
+from bert_course.parts import by_part, globals_of, taken
 from minigrad import backend
 from minigrad.files import write_atomic
 
@@ -70,13 +70,12 @@ class Download:
         return f"{self.name}, {self.text.count(chr(10))} lines"
 
 
-@dataclass
+@dataclass(frozen=True)
 class OwnFile:
-    """A file with a learner's answers in it: its text, which functions are the learner's, and what to say of others."""
+    """A file with a learner's answers in it: its text, and the names of the functions that are the learner's."""
 
     text: str
-    own: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    own: tuple[str, ...]
 
     @functools.cached_property
     def module(self) -> ModuleType:
@@ -95,47 +94,31 @@ def own_file(folder: str | Path = ".", **here: Callable[..., Any]) -> OwnFile:
     two steps of training, on the engine of the file, do what they should.
     """
     text = _with_names(course_file().read_text(encoding="utf-8"))
-    names = defined(text)
-    found = OwnFile(text)
-    for part in PARTS:
-        work = work_in(part.chapter, Path(folder), here)
-        fault = None if work.states[part.name] == "yours" else work.states[part.name]
+    right = two_steps(text)
+    found = taken(Path(folder), here)
+    for name, function in list(found.functions.items()):
+        try:
+            new = _with(text, name, function)
+            apart = float(np.abs(two_steps(new) - right).max())
+            fault = None if apart < LIKE else f"trains otherwise, by {apart:.2g}"
+        except Exception as error:
+            fault = f"raises {type(error).__name__}: {error}"
         if fault is None:
-            new, fault = _with(found.text, part, work.functions[part.name], names)
-            found.text = new or found.text
-        if fault is None:
-            found.own.append(part.name)
+            text = new
         else:
-            found.said.append(f"{part.name}: the course's; {fault.removeprefix('yours, but ')}")
-    found.text = _marked(found.text, found.own)
-    own = textwrap.fill(f"yours: {', '.join(found.own) or 'nothing yet'}", 78, subsequent_indent="    ")
-    print("\n".join([own, *found.said]))
-    return found
+            found.faults[name] = f"on the engine of the file yours {fault}"
+            del found.functions[name]
+    found.tell()
+    return OwnFile(_marked(text, found.functions), tuple(found.functions))
 
 
-def defined(text: str) -> set[str]:
-    """The names that a file defines or imports."""
-    return set(as_module(text).__dict__)
-
-
-def _with(
-    text: str, part: Part, function: Callable[..., Any], names: set[str]
-) -> tuple[str | None, str | None]:
-    """The file with a learner's function in the place of its own, or None and why not."""
-    try:
-        source = "\n\n".join(_sources(function, names))
-        (node,) = (one for one in ast.parse(text).body if getattr(one, "name", "") == part.name)
-        lines = text.split("\n")
-        assert isinstance(node, ast.FunctionDef)
-        new = "\n".join(
-            [*lines[: node.lineno - 1], _on_the_file(source, part.name), *lines[node.end_lineno :]]
-        )
-        apart = float(np.abs(two_steps(new) - two_steps(course_file().read_text(encoding="utf-8"))).max())
-    except Exception as error:
-        return None, f"on the engine of the file yours raises {type(error).__name__}: {error}"
-    if not apart < LIKE:
-        return None, f"on the engine of the file yours trains otherwise, by {apart:.2g}"
-    return new, None
+def _with(text: str, name: str, function: Callable[..., Any]) -> str:
+    """The file with a learner's function in the place of its own. Raises what keeps it from going there."""
+    source = "\n\n".join(_sources(function, set(as_module(text).__dict__)))
+    (node,) = (one for one in ast.parse(text).body if getattr(one, "name", "") == name)
+    lines = text.split("\n")
+    assert isinstance(node, ast.FunctionDef)
+    return "\n".join([*lines[: node.lineno - 1], _on_the_file(source, name), *lines[node.end_lineno :]])
 
 
 def _sources(function: Callable[..., Any], names: set[str], known: tuple[str, ...] = ()) -> Iterator[str]:
@@ -171,7 +154,7 @@ def _with_names(text: str) -> str:
     return text.replace("\nimport numpy", "\nfrom types import SimpleNamespace\n\nimport numpy", 1)
 
 
-def _marked(text: str, own: list[str]) -> str:
+def _marked(text: str, own: Container[str]) -> str:
     """The file with a comment above each function and class that says whose it is."""
     lines = text.replace("python solutions/bert.py", "python my_bert.py", 1).split("\n")
     nodes = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
@@ -180,7 +163,6 @@ def _marked(text: str, own: list[str]) -> str:
     return "\n".join(lines)
 
 
-@functools.lru_cache(64)
 def two_steps(text: str) -> np.ndarray:
     """Both losses of two steps with a file, and the parameters that they leave, on a model of hand's size."""
     module, rng = as_module(text), np.random.default_rng(0)

@@ -1,11 +1,11 @@
-"""What a learner has written of BERT: `mine("masking")` takes it out of their notebook of that chapter.
+"""What a learner has written of BERT: `all_parts` takes it out of their notebooks.
 
 The exercises of chapters `arrays` to `pretraining` are an engine, its optimiser, the parts of BERT and its losses.
 `PARTS` is the one list of their names and of what goes in and out; the last exercise of chapter `encoder` puts the
 learner's own BERT together, chapter `pretraining` trains it.
 
-A notebook's cells with the tag `mine` are its parts and the imports that they need. They are run where `mine` is
-called, in a namespace of their own; the other cells are not.
+A notebook's cells with the tag `mine` are its parts and the imports that they need. They are run in a namespace of
+their own, and so are cells that the learner has added and that define something; the other cells are not.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from bert_course.check.exercise import EXERCISES
 from bert_course.check.outcome import has_gap
 
 TAG = "mine"
+NOT_YET = "yours are not there yet"
 DEFINES = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Assign)
 MADE_WITH = "made_with"  # in an exercise's metadata: its fingerprint when it was made
 
@@ -219,91 +220,67 @@ def by_part(weights: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass
-class Work:
-    """The parts that one notebook has: each is an attribute, and `states` says how far it is.
+class Taken:
+    """What the notebooks in a folder have of PARTS: functions that are right, and of the others why there is none.
 
-    A part that is not there can be asked for all the same; to call it raises NotImplementedError, which says what is
-    missing. `said`: a line for each thing to say.
+    remarks: what else there is to say.
     """
 
-    chapter: str
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    faults: dict[str, str] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("_") or name not in self.states:
-            known = ", ".join(self.states) or "nothing"
-            raise AttributeError(f"{self.chapter} has {known} to take over, and no {name!r}")
-        if name in self.functions:
-            return self.functions[name]
-
-        def missing(*arguments: Any, **named: Any) -> Any:
-            raise NotImplementedError(f"{name} is missing: {self.states[name]}")
-
-        missing.__name__ = name
-        return missing
+    def tell(self) -> None:
+        """Say whose each part is, and why."""
+        waiting = [name for name, fault in self.faults.items() if fault == NOT_YET]
+        for whose, names in (("yours", list(self.functions)), (f"the course's; {NOT_YET}", waiting)):
+            if names:
+                print(textwrap.fill(f"{whose}: {', '.join(names)}", 78, subsequent_indent="    "))
+        for name, fault in self.faults.items():
+            if fault != NOT_YET:
+                print(f"{name}: the course's; {fault}")
+        print(*self.remarks, sep="\n", end="\n" * bool(self.remarks))
 
 
-def mine(chapter: str) -> Work:
-    """The parts in a chapter's notebook beside the one that calls this, and a line on each of them.
+def all_parts(folder: str | Path = "..", **here: Callable[..., Any]) -> SimpleNamespace:
+    """All PARTS: those of the exercises in a folder, the course's where one is missing or wrong; says whose each is.
 
-    In the course's solutions/ these are the solutions. Says what is missing, what does not run, what refers to
-    something outside of its cell, and whether the copy is older than its exercise. Raises ValueError for a chapter that
-    has no PARTS.
+    folder: of the exercises; beside the chapters that `make lab` copies it is the one above. here: functions of this
+    notebook, which may not have been saved.
     """
-    work = work_in(chapter, Path.cwd())
-    print("\n".join(f"{chapter}: {line}" for line in work.said))
-    return work
+    found = taken(Path(folder), here)
+    found.tell()
+    return SimpleNamespace(**{name: EXERCISES[name].answer for name in found.faults}, **found.functions)
 
 
-def all_parts(folder: str | Path = "..") -> SimpleNamespace:
-    """All PARTS, those of the exercises in a folder, and where one is missing there the course's; says which are whose.
-
-    folder: of the exercises; beside the chapters that `make lab` copies it is the one above.
-    """
-    found: dict[str, Callable[..., Any]] = {}
+def taken(folder: Path, here: Mapping[str, Callable[..., Any]]) -> Taken:
+    """The parts in a folder's notebooks, of which a function at hand takes the place."""
+    found = Taken()
     for chapter in dict.fromkeys(part.chapter for part in PARTS):
-        there = _notebook_of(chapter, Path(folder)).exists()
-        found.update(work_in(chapter, Path(folder)).functions if there else {})
-    own = [part.name for part in PARTS if part.name in found]
-    others = [part.name for part in PARTS if part.name not in found]
-    for whose, names in (("yours", own), ("the course's", others)):
-        if names:
-            print(textwrap.fill(f"{whose}: {', '.join(names)}", 70, subsequent_indent="    "))
-    return SimpleNamespace(**{name: EXERCISES[name].answer for name in others}, **found)
+        path = _notebook_of(chapter, folder.resolve())
+        scope = {**_defined(chapter, path, found), **here}
+        for part in (one for one in PARTS if one.chapter == chapter):
+            function: Any = scope.get(part.name)
+            if fault := _fault(part, function):
+                found.faults[part.name] = fault
+            else:
+                found.functions[part.name] = function
+    return found
 
 
-def work_in(chapter: str, folder: Path, here: Mapping[str, Callable[..., Any]] = {}) -> Work:
-    """The parts in a chapter's notebook in a folder, and what there is to say of it.
-
-    here: functions that are at hand, by name, and need not be looked for.
-    """
-    parts = [part for part in PARTS if part.chapter == chapter]
-    if not parts:
-        known = ", ".join(dict.fromkeys(part.chapter for part in PARTS))
-        raise ValueError(f"there are no parts in {chapter!r}; there are some in {known}")
-    work = Work(chapter)
-    path = _notebook_of(chapter, folder)
+def _defined(chapter: str, path: Path, found: Taken) -> dict[str, Any]:
+    """What the cells with answers in a notebook define; nothing where there is none. What is wrong with it is said."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         cells = [(cell["id"], _source(cell)) for cell in notebook["cells"] if _is_mine(cell)]
     except FileNotFoundError:
-        work.said.append(f"{path.name} is not in this folder: make lab copies it")
-        cells, notebook = [], {}
+        return {}
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        work.said.append(f"{path.name} cannot be read as a notebook: {type(error).__name__}: {error}")
-        cells, notebook = [], {}
+        found.remarks.append(f"{path.name} cannot be read as a notebook: {type(error).__name__}: {error}")
+        return {}
     if _is_older(notebook, chapter, path):
-        work.said.append(f"{path.name} is older than its exercise: make lab puts today's beside it")
-    scope = _run(cells, work) | dict(here)
-    for part in parts:
-        function, state = _found(part, scope, path)
-        if function is not None:
-            work.functions[part.name] = function
-        work.states[part.name] = state
-        work.said.append(f"{part.name}: {state}")
-    return work
+        found.remarks.append(f"{path.name} is older than its exercise: make lab puts today's beside it")
+    return _run(cells, chapter, found)
 
 
 def _notebook_of(chapter: str, folder: Path) -> Path:
@@ -359,42 +336,35 @@ def _is_older(notebook: dict[str, Any], chapter: str, path: Path) -> bool:
         return False
 
 
-def _run(cells: list[tuple[str, str]], work: Work) -> dict[str, Any]:
+def _run(cells: list[tuple[str, str]], chapter: str, found: Taken) -> dict[str, Any]:
     """Run the cells one after the other, and return what they define; a cell that fails is said."""
-    scope: dict[str, Any] = {"__name__": work.chapter}
+    scope: dict[str, Any] = {"__name__": chapter}
     for name, source in cells:
-        file = f"<{work.chapter}, cell {name}>"
+        file = f"<{chapter}, cell {name}>"
         # For tracebacks, and checks
-        linecache.cache[file] = (
-            len(source),
-            None,
-            source.splitlines(keepends=True),
-            file,
-        )
+        linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         try:
             with contextlib.redirect_stdout(io.StringIO()):  # what a cell tries out below its answer
                 exec(compile(source, file, "exec"), scope)
         except Exception as error:
             first = next((line for line in source.split("\n") if line.strip()), "")
-            work.said.append(f"the cell that begins with {first!r} fails: {type(error).__name__}: {error}")
+            words = f"the cell that begins with {first!r} fails: {type(error).__name__}: {error}"
+            found.remarks.append(f"{chapter}: {words}")
     return scope
 
 
-def _found(part: Part, scope: dict[str, Any], path: Path) -> tuple[Callable[..., Any] | None, str]:
-    """A part among what the cells define, or None, and how far it is."""
-    function = scope.get(part.name)
-    if not isinstance(function, FunctionType):
-        return None, f"there is no function of this name in a cell with the tag {TAG!r}"
-    if has_gap(function):
-        return None, f"not written yet, in {path.name}"
+def _fault(part: Part, function: Any) -> str | None:
+    """Why what has a part's name is no answer; None if it is one."""
+    if not isinstance(function, FunctionType) or has_gap(function):
+        return NOT_YET
     parameters = tuple(inspect.signature(function).parameters)
     if parameters[: len(part.parameters)] != part.parameters:
-        return None, f"it takes ({', '.join(parameters)}), and should take ({', '.join(part.parameters)})"
+        return f"yours takes ({', '.join(parameters)}), and should take ({', '.join(part.parameters)})"
     if unknown := sorted(set(globals_of(function.__code__)) - set(function.__globals__) - set(dir(builtins))):
-        return None, f"it uses {', '.join(unknown)}, from another cell: define that in the same cell"
-    if part.name in EXERCISES and not EXERCISES[part.name].accepts(function):
-        return function, f"yours, but check.{part.name} finds a mistake in it"
-    return function, "yours"
+        return f"yours uses {', '.join(unknown)}, from another cell: define that in the same cell"
+    if not EXERCISES[part.name].accepts(function):
+        return f"check.{part.name} finds a mistake in yours"
+    return None
 
 
 def globals_of(code: CodeType) -> Iterator[str]:

@@ -55,7 +55,7 @@ EXERCISES: dict[str, str | dict[str, Any]] = {
     },
     "heading2": "## 2. The second (difficulty 2, 10 minutes)\n\nDo that.",
     "answer2": {"source": "def two(x):\n    ..."},
-    "borrows": {"source": 'own = mine("arrays")'},
+    "borrows": {"source": 'own = all_parts(".")'},
     "check2": {
         "source": "check.two(two)",
         "output": "stored: not attempted\n",

@@ -1,4 +1,4 @@
-"""`mine` takes over what a learner wrote, and says of the rest why not."""
+"""What a learner wrote is taken over, and of the rest it is said why not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from bert_course import parts
 from bert_course.check.exercise import EXERCISES
-from bert_course.parts import MADE_WITH, PARTS, TAG, Part, mine
+from bert_course.parts import MADE_WITH, PARTS, TAG, Part
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +32,13 @@ def folder(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+def taken():
+    """What the notebook in this folder has; said, as a learner is told."""
+    found = parts.taken(Path(), {})
+    found.tell()
+    return found
 
 
 def put(folder, *cells, made_with="1"):
@@ -65,16 +72,18 @@ def test_a_function_in_a_cell_that_was_added_comes_along(folder, capsys):
     for cell in notebook["cells"][1:3]:
         cell["metadata"] = {}  # as a learner adds it
     path.write_text(json.dumps(notebook))
-    mine("one_head")
-    assert capsys.readouterr().out == "one_head: attend: yours\n"
+    taken()
+    assert capsys.readouterr().out == "yours: attend\n"
 
 
 def test_a_right_part_is_taken_over(folder, capsys):
     put(folder, IMPORTS, RIGHT)
-    work = mine("one_head")
-    assert capsys.readouterr().out == "one_head: attend: yours\n"
+    work = taken()
+    assert capsys.readouterr().out == "yours: attend\n"
     v = np.array([[1.0, 2.0]])
-    np.testing.assert_allclose(work.attend(np.ones((3, 2)), np.ones((1, 2)), v), np.repeat(v, 3, axis=0))
+    np.testing.assert_allclose(
+        work.functions["attend"](np.ones((3, 2)), np.ones((1, 2)), v), np.repeat(v, 3, axis=0)
+    )
 
 
 def test_a_source_in_one_string_is_read_too(folder):
@@ -84,19 +93,25 @@ def test_a_source_in_one_string_is_read_too(folder):
     for cell in notebook["cells"]:
         cell["source"] = "".join(cell["source"])
     path.write_text(json.dumps(notebook))
-    assert mine("one_head").states == {"attend": "yours"}
+    assert list(taken().functions) == ["attend"]
 
 
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        ((IMPORTS, "def attend(q, k, v):\n    ...\n"), "not written yet, in one_head.ipynb"),
-        ((IMPORTS,), "there is no function of this name"),
-        ((IMPORTS, "attend = 3"), "there is no function of this name"),
-        ((IMPORTS, RIGHT.replace("(q, k, v)", "(q, k)")), "it takes (q, k), and should take (q, k, v)"),
-        ((IMPORTS, "def attend(q, k, v):\n    return soft(q @ k.T) @ v"), "it uses soft, from another cell"),
-        ((RIGHT,), "it uses math, np, from another cell"),
-        ((IMPORTS, RIGHT.replace("q @ k.T", "k @ q.T")), "yours, but check.attend finds a mistake in it"),
+        ((IMPORTS, "def attend(q, k, v):\n    ...\n"), "the course's; yours are not there yet: attend"),
+        ((IMPORTS,), "the course's; yours are not there yet: attend"),
+        ((IMPORTS, "attend = 3"), "the course's; yours are not there yet: attend"),
+        (
+            (IMPORTS, RIGHT.replace("(q, k, v)", "(q, k)")),
+            "yours takes (q, k), and should take (q, k, v)",
+        ),
+        (
+            (IMPORTS, "def attend(q, k, v):\n    return soft(q @ k.T) @ v"),
+            "yours uses soft, from another cell",
+        ),
+        ((RIGHT,), "yours uses math, np, from another cell"),
+        ((IMPORTS, RIGHT.replace("q @ k.T", "k @ q.T")), "check.attend finds a mistake in yours"),
         (
             (IMPORTS, RIGHT.replace("@ v", "@ v)")),
             "begins with 'def attend(q, k, v):' fails: SyntaxError",
@@ -109,15 +124,8 @@ def test_a_source_in_one_string_is_read_too(folder):
 )
 def test_what_stands_in_the_way_is_said(folder, capsys, cells, words):
     put(folder, *cells)
-    mine("one_head")
+    taken()
     assert words in capsys.readouterr().out
-
-
-def test_a_missing_part_can_be_named_and_says_on_its_call_that_it_is_missing(folder):
-    put(folder, IMPORTS)
-    attend = mine("one_head").attend
-    with pytest.raises(NotImplementedError, match="attend is missing: there is no function"):
-        attend(1, 2, 3)
 
 
 def test_cells_without_the_tag_are_not_run(folder):
@@ -126,8 +134,7 @@ def test_cells_without_the_tag_are_not_run(folder):
     notebook = json.loads(path.read_text())
     notebook["cells"][2]["metadata"] = {}
     path.write_text(json.dumps(notebook))
-    work = mine("one_head")
-    assert work.said == ["attend: yours"]
+    assert taken().remarks == []
 
 
 def test_an_attempt_is_not_counted(folder):
@@ -135,59 +142,47 @@ def test_an_attempt_is_not_counted(folder):
 
     put(folder, IMPORTS, RIGHT)
     before = record.known()
-    mine("one_head")
+    taken()
     assert record.known() == before
 
 
 def test_an_older_copy_is_told(folder, capsys):
     put(folder.parent / "exercises", IMPORTS, made_with="2")
     put(folder, IMPORTS, RIGHT)
-    mine("one_head")
+    taken()
     assert "one_head.ipynb is older than its exercise" in capsys.readouterr().out
     put(folder, IMPORTS, RIGHT, made_with="2")
-    mine("one_head")
+    taken()
     assert "older" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"cells": 3}', '{"cells": [3]}'])
 def test_a_damaged_notebook_is_told(folder, capsys, content):
     (folder / "one_head.ipynb").write_text(content)
-    mine("one_head")
+    taken()
     assert "one_head.ipynb cannot be read as a notebook" in capsys.readouterr().out
 
 
-def test_a_missing_notebook_is_told(folder, capsys):
-    work = mine("one_head")
-    assert "one_head.ipynb is not in this folder" in capsys.readouterr().out
-    with pytest.raises(NotImplementedError):
-        work.attend()
-
-
-def test_unknown_names(folder):
-    with pytest.raises(ValueError, match="there are no parts in 'mask'; there are some in one_head"):
-        mine("mask")
-    with pytest.raises(AttributeError, match="one_head has attend to take over, and no 'atend'"):
-        mine("one_head").atend  # noqa: B018
-
-
-written = sorted({part.chapter for part in PARTS if (ROOT / "solutions" / f"{part.chapter}.ipynb").exists()})
-
-
-@pytest.mark.parametrize("stem", written)
-def test_the_solutions_have_every_part(stem, monkeypatch):
-    monkeypatch.chdir(ROOT / "solutions")
-    work = mine(stem)
-    assert set(work.states.values()) == {"yours"}, work.said
+def test_the_solutions_have_every_part():
+    found = parts.taken(ROOT / "solutions", {})
+    assert list(found.functions) == [part.name for part in PARTS]
     for part in PARTS:
-        if part.chapter == stem:
-            assert tuple(inspect.signature(EXERCISES[part.name].answer).parameters) == part.parameters
+        assert tuple(inspect.signature(EXERCISES[part.name].answer).parameters) == part.parameters
 
 
-@pytest.mark.parametrize("stem", written)
-def test_the_exercises_have_every_part_to_write(stem, monkeypatch):
-    monkeypatch.chdir(ROOT / "exercises")
-    states = mine(stem).states
-    assert set(states.values()) == {f"not written yet, in {stem}.ipynb"}
+def test_the_exercises_have_every_part_to_write():
+    found = parts.taken(ROOT / "exercises", {})
+    assert found.faults == {part.name: parts.NOT_YET for part in PARTS}
+    assert found.remarks == []
+    for chapter in {part.chapter for part in PARTS}:
+        names = [part.name for part in PARTS if part.chapter == chapter]
+        text = (ROOT / "exercises" / f"{chapter}.ipynb").read_text("utf-8")
+        tagged = "".join(
+            "".join(cell["source"])
+            for cell in json.loads(text)["cells"]
+            if TAG in cell["metadata"].get("tags", [])
+        )
+        assert all(f"def {name}(" in tagged for name in names)
 
 
 # --- All of them ----------------------------------------------------------------------------------------
@@ -195,10 +190,10 @@ def test_the_exercises_have_every_part_to_write(stem, monkeypatch):
 
 def test_what_a_learner_lacks_is_the_courses(folder, capsys):
     assert parts.all_parts(folder).attend is EXERCISES["attend"].answer
-    assert capsys.readouterr().out == "the course's: attend\n"
+    assert capsys.readouterr().out == "the course's; yours are not there yet: attend\n"
     put(folder, IMPORTS, "def attend(q, k, v):\n    ...\n")
     assert parts.all_parts(folder).attend is EXERCISES["attend"].answer
-    assert capsys.readouterr().out == "the course's: attend\n"
+    assert capsys.readouterr().out == "the course's; yours are not there yet: attend\n"
 
 
 def test_what_a_learner_has_is_taken_from_the_folder_above(folder, capsys, monkeypatch):

@@ -42,12 +42,12 @@ const tars = { packages: unpacked(archives.packages), course: unpacked(archives.
 const python = await startPython(loadPyodide, { indexURL: core + path.sep }, tars, data, unpacked, { image, keep });
 const ready = spent() - started;
 
-// The notebooks out of which `mine` and `own_file` take answers, as book/site/static/python/exercises.js brings them.
+// The notebooks out of which answers are taken, as book/site/static/python/exercises.js brings them.
 const answers = path.join(site, "..", "..", "_sources", "exercises");
 
 function bringAnswers({ source }) {
-  const all = source.includes("own_file(") ? readdirSync(answers).map((name) => path.parse(name).name) : [];
-  for (const stem of [...all, ...Array.from(source.matchAll(/\bmine\("(\w+)"\)/g), ([, name]) => name)]) {
+  if (!/\b(all_parts|own_file)\(/.test(source)) return;
+  for (const stem of readdirSync(answers).map((name) => path.parse(name).name)) {
     const notebook = readFileSync(path.join(answers, `${stem}.ipynb`), "utf-8");
     python.run(`__import__("pathlib").Path("${stem}.ipynb").write_text(${JSON.stringify(notebook)})`, null, () => {});
   }

@@ -64,19 +64,17 @@
     stored.remove();
   }
 
-  // `mine("masking")` takes the reader's own answers out of that notebook, in the folder of this one: put it there,
-  // with what the browser keeps of it.
-  const OTHERS = /\bmine\("(\w+)"\)/g;
-  // `own_file` takes all of them.
+  // `all_parts` and `own_file` take the reader's own answers out of these notebooks, in the folder of this one: put them
+  // there, with what the browser keeps of them.
+  const TAKES = /\b(all_parts|own_file)\(/;
   const PARTS = ["arrays", "reverse_mode", "optimisers", "wordpiece", "embeddings", "one_head", "many_heads", "masking", "feed_forward",
     "add_norm", "encoder", "mlm", "nsp", "pretraining"];
   const folder = `${document.documentElement.dataset.content_root}_sources/exercises/`;
 
   async function bringAnswers(cell) {
-    const all = cell.text.includes("own_file(") ? PARTS : [];
-    for (const stem of [...all, ...Array.from(cell.text.matchAll(OTHERS), ([, name]) => name)]) {
+    for (const stem of PARTS) {
       const answer = await fetch(`${folder}${stem}.ipynb`).catch(() => ({ ok: false }));
-      if (!answer.ok) continue; // `mine` says that it is missing
+      if (!answer.ok) continue; // then it is not there
       const notebook = await answer.json();
       const typed = course.recall(`code of exercises/${stem}`, {});
       for (const one of notebook.cells) {
@@ -90,7 +88,7 @@
 
   document.addEventListener("course-cells", () => {
     for (const cell of course.cells.list) {
-      if (cell.source.search(OTHERS) >= 0 || cell.source.includes("own_file(")) cell.before = () => bringAnswers(cell);
+      if (TAKES.test(cell.source)) cell.before = () => bringAnswers(cell);
     }
     for (const cell of course.cells.list.filter((one) => one.buttons)) {
       if (isAnswer(cell)) answer(cell);
