@@ -213,7 +213,7 @@ def test_answers_of_other_pages_are_brought_to_the_exercise_that_puts_them_toget
     cell(page, "borrows").locator(".course-run-status", has_text="ran here in").wait_for()
     *written, own = page.evaluate("ran")
     assert own == 'own = all_parts(".")'
-    (text,) = (one.partition(".write_text(")[2] for one in written if 'Path("arrays.ipynb")' in one)
+    (text,) = (one.partition(".write_text(")[2] for one in written if 'Path("./arrays.ipynb")' in one)
     notebook = json.loads(ast.literal_eval(text.removesuffix(")")))
     sources = {one["id"]: one["source"] for one in notebook["cells"]}
     assert sources["answer1"] == "def one(x):\n    return 'right \\u00e9 \"quoted\"'"

@@ -176,6 +176,11 @@ def test_one_s_own_parts_of_all_pages_are_bert(context: Any, site_address: str):
     press(cell, "Run")
     said(cell, "ran here in ")
     assert "the second text follows the first: this BERT" in cell.locator(".cell_output").inner_text()
+    visited(page, site_address, "book/finetuning")
+    cell = cell_with(page, "parts = all_parts()")
+    press(cell, "Run")
+    said(cell, "ran here in ")
+    assert "".join(cell.locator(".cell_output").inner_text().split()).startswith("".join(taken.split()))
 
 
 IMAGES = "(async () => (await (await caches.open('course-python')).keys()).length)()"

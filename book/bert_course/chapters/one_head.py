@@ -14,7 +14,7 @@ from bert_course.common.pencil import box, words
 from bert_course.common.small_model import as_drawn, small_model
 from bert_course.common.softmax import softmax
 from bert_course.common.widgets import svg
-from minigrad import no_grad
+from minigrad import Tensor, no_grad
 
 # --- One head by hand -------------------------------------------------------------------------------------
 
@@ -123,6 +123,19 @@ def head_flow(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) 
     choices = {"river": (1, [2, 0, 0, 0]), "money": (1, [0, 2, 0, 0])}
     alt = "Three tokens of four features go through one attention head, as matrices with their numbers"
     return flow(boxes, steps, alt, names, edit="X", choices=choices)
+
+
+def phone_books(rng: np.random.Generator) -> tuple[Tensor, Tensor, np.ndarray]:
+    """X (64, 5, 10), four tokens with a name and a pair of numbers each, and one with the name that it asks for.
+
+    And the pair of that name (64, 2); and which token has it, true or false (64, 1, 5).
+    """
+    names, numbers = rng.random((64, 4)).argsort(axis=1), rng.standard_normal((64, 4, 2))
+    each, place = np.arange(64), rng.integers(0, 4, 64)
+    X = np.zeros((64, 5, 10))  # name, asked name, numbers
+    X[:, :4, :4], X[:, :4, 8:] = np.eye(4)[names], numbers
+    X[each, 4, 4 + names[each, place]] = 1
+    return Tensor(X), Tensor(numbers[each, place]), np.arange(5) == place[:, None, None]
 
 
 # --- Heads that were trained ------------------------------------------------------------------------------

@@ -264,8 +264,10 @@ def has_gap(function: Callable[..., Any]) -> bool:
 
 def _in_a_line(error: BaseException, function: Callable[..., Any]) -> str:
     """The error on one line, with the line of the learner's own code that led to it."""
+    # An operation of the library's is advice for its users: the learner's engine has none (errors.py says what to write).
+    words = text_of(error).partition(": write minigrad.ops.")[0]
     text = textwrap.shorten(
-        f"{type(error).__name__[:100]}: {text_of(error)}".rstrip(": "), 300, placeholder=" …"
+        f"{type(error).__name__[:100]}: {words}".rstrip(": "), 300, placeholder=" …"
     ).rstrip(".")
     line = own_line(error, function)
     return f"{text}. The line is: {line}" if line else text

@@ -30,6 +30,7 @@ SCRIPTS = (
     "cell",
     "cells",
     "notebook",
+    "answers",
     "exercises",
     "menu",
 )

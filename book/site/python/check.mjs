@@ -42,7 +42,7 @@ const tars = { packages: unpacked(archives.packages), course: unpacked(archives.
 const python = await startPython(loadPyodide, { indexURL: core + path.sep }, tars, data, unpacked, { image, keep });
 const ready = spent() - started;
 
-// The notebooks out of which answers are taken, as book/site/static/python/exercises.js brings them.
+// The notebooks out of which answers are taken, as book/site/static/python/answers.js brings them.
 const answers = path.join(site, "..", "..", "_sources", "exercises");
 
 function bringAnswers({ source }) {

@@ -64,32 +64,7 @@
     stored.remove();
   }
 
-  // `all_parts` and `own_file` take the reader's own answers out of these notebooks, in the folder of this one: put them
-  // there, with what the browser keeps of them.
-  const TAKES = /\b(all_parts|own_file)\(/;
-  const PARTS = ["arrays", "reverse_mode", "optimisers", "wordpiece", "embeddings", "one_head", "many_heads", "masking", "feed_forward",
-    "add_norm", "encoder", "mlm", "nsp", "pretraining"];
-  const folder = `${document.documentElement.dataset.content_root}_sources/exercises/`;
-
-  async function bringAnswers(cell) {
-    for (const stem of PARTS) {
-      const answer = await fetch(`${folder}${stem}.ipynb`).catch(() => ({ ok: false }));
-      if (!answer.ok) continue; // then it is not there
-      const notebook = await answer.json();
-      const typed = course.recall(`code of exercises/${stem}`, {});
-      for (const one of notebook.cells) {
-        if (one.id in typed) one.source = typed[one.id].source;
-      }
-      // A text in JSON is one in Python, too.
-      const source = `__import__("pathlib").Path("${stem}.ipynb").write_text(${JSON.stringify(JSON.stringify(notebook))})`;
-      await course.python.run({ id: cell.id, source }, () => {});
-    }
-  }
-
   document.addEventListener("course-cells", () => {
-    for (const cell of course.cells.list) {
-      if (TAKES.test(cell.source)) cell.before = () => bringAnswers(cell);
-    }
     for (const cell of course.cells.list.filter((one) => one.buttons)) {
       if (isAnswer(cell)) answer(cell);
       else if (checkOf(cell)) check(cell);
