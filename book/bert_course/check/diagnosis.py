@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import tee
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,8 @@ class _Search:
         as a division by 0, is. Nor is a value that is right: in float32, where the tolerance is large, it can be near
         a mistake's too.
         """
+        if self._only_fails:
+            return False
         telling = False
         for outcome, right, other in zip(self.outcomes, self.trial.expected, others, strict=False):
             if not self.trial.like(outcome, other) or (effects and not outcome.same_effects(other)):
@@ -164,6 +167,12 @@ class _Search:
                 telling = not self.trial.same(other, right) and not self.trial.same(outcome, right)
                 telling = telling or (effects and not other.same_effects(right))
         return telling
+
+    @cached_property
+    def _only_fails(self) -> bool:
+        """Whether there are errors alone that are no sign of a mistake."""
+        errors = [outcome.error for outcome in self.outcomes]
+        return all(error and not isinstance(error, ArithmeticError) for error in errors)
 
     def _place(self) -> list[str]:
         """The one line of the answer's own source at which a small change makes it right, if there is one.
@@ -199,7 +208,8 @@ class _Search:
 
     def _two_mistakes(self, part: Part | None) -> tuple[str, str] | None:
         fact = is_strong(self._measured) and not self.has_effects  # which says all
-        if fact or self.by_chance or len(self.mistakes) < len(self.trial.task.known_mistakes):
+        unfit = all(self.outcomes[place].unfit for place in self.wrong)  # which is told, whatever the numbers would be
+        if self._only_fails or unfit or fact or self.by_chance or len(self.mistakes) < len(self.trial.task.known_mistakes):
             return None
         both = self._pair(part)
         if both or all(self.right_ones):
@@ -258,12 +268,18 @@ class _Search:
             if self._evidence(others) < 2:
                 return None
         task = self.trial.task
-        doubles = list(pairs(task.answer, self.mistakes))
-        for effects in self.kinds:
-            for one, other, wrong in doubles:
-                if self._alike(self.trial.outcomes(wrong), effects):
-                    follows = "This may follow from (1). " if self._only_later_values(one) else ""
-                    return one.sentence, f"{follows}{other.sentence}"
+        found: dict[bool, tuple[Mistake, Mistake]] = {}  # the first pair of each kind
+        for one, other, wrong in pairs(task.answer, self.mistakes):
+            tries = tee(self.trial.outcomes(wrong), len(self.kinds))  # once for all kinds
+            for effects, outcomes in zip(self.kinds, tries, strict=True):
+                if effects not in found and self._alike(outcomes, effects):
+                    found[effects] = one, other
+            if self.kinds[0] in found:
+                break
+        for effects in (kind for kind in self.kinds if kind in found):
+            one, other = found[effects]
+            follows = "This may follow from (1). " if self._only_later_values(one) else ""
+            return one.sentence, f"{follows}{other.sentence}"
         if not can_be_limited():
             return None
         with time_limit(SECONDS, CHANGED) as over:

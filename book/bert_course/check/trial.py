@@ -90,13 +90,15 @@ class Task:
         """Of the function asked for."""
         return self.answer.__name__
 
-    def drawn(self, seed: int) -> Iterable[tuple[Any, ...]]:
-        """The cases of a seed."""
-        cases = self.cases(np.random.default_rng(seed))
-        if not self.observed:
-            return cases
-        with on_numpy():
-            return list(cases)
+    def drawn(self, seed: int) -> Iterator[tuple[Any, ...]]:
+        """The cases of a seed, each drawn when it is asked for: most wrong answers are tried on the first alone."""
+        cases = iter(self.cases(np.random.default_rng(seed)))
+        while True:
+            with on_numpy() if self.observed else nullcontext():
+                case = next(cases, None)
+            if case is None:
+                return
+            yield case
 
     @cached_property
     def known_mistakes(self) -> list[Mistake]:
