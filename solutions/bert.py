@@ -310,8 +310,8 @@ def train_step(batch, model, lr):
     return float(mlm.data), float(nsp.data)
 
 def train(model, next_batch, steps, peak=2e-3):
-    """The rate rises for a tenth of the steps, then falls to 0. Yields each step's two losses."""
-    for t in range(steps):
+    """The rate rises for a tenth of the steps, then falls to 0. Yields the two losses of each step that is left."""
+    for t in range(model["t"], steps):
         yield train_step(next_batch(), model, peak * min(10 * t / steps, (steps - t) / (0.9 * steps)))
 
 def fill(pieces, model, ids, n=4):

@@ -216,6 +216,6 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 
 
 def test_a_page_brings_the_answers_of_all_chapters_with_parts():
-    script = (ROOT / "book" / "site" / "static" / "python" / "exercises.js").read_text("utf-8")
+    script = (ROOT / "book" / "site" / "static" / "python" / "answers.js").read_text("utf-8")
     (names,) = re.findall(r"const PARTS = \[(.*?)\];", script, re.DOTALL)
     assert re.findall(r'"(\w+)"', names) == list(dict.fromkeys(part.chapter for part in PARTS))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import io
 import time
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,12 +23,14 @@ from minigrad.bert.data import PretrainingData
 from minigrad.bert.metrics import unigram_entropy
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.training import parameter_groups
+from minigrad.files import write_atomic
 from minigrad.stories.floors import Scorer, mlm_floor
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import draw_pairs
 
 STEPS = 60 if IN_A_PAGE else 300  # Python in a page has one core, and no fast products
 PEAK = 2e-3
+KEEP_EVERY = 100  # steps
 HELD_OUT = 1  # the seed of stories that no training saw
 WIDTH = 64
 
@@ -52,18 +57,56 @@ def of_weights(own: ModuleType, model: BertForPreTraining) -> dict[str, Any]:
 class Training(LiveCurve):
     """The model of a learner's file, trained on the light stories: its curve while it runs, and what it has learned.
 
-    Stopped, it keeps what it has, and `run` goes on. pairs: the loss of the pairs at each step, as `losses` of words.
+    Stopped, it keeps what it has, and `run` goes on. keep: a file that gets all of it every 100 steps and at the end;
+    where it is there, the training goes on from it, to the last digit as if it had never stopped. Raises ValueError
+    where it is no such file of this model. pairs: the loss of the pairs at each step, as `losses` of words.
     """
 
-    def __init__(self, own: OwnFile, steps: int = STEPS, seed: int = 0) -> None:
-        self.own, self.pairs = own.module, list[float]()
+    def __init__(
+        self, own: OwnFile, steps: int = STEPS, seed: int = 0, keep: str | Path | None = None
+    ) -> None:
+        self.own, self.pairs, self.keep = own.module, list[float](), Path(keep) if keep else None
         self.model = of_weights(self.own, library(seed))
         super().__init__(self._steps(steps, seed), "loss of hidden words (nats)", floor_of_words())
+        if self.keep and self.keep.exists():
+            self._take_up(self.keep)
 
     def _steps(self, steps: int, seed: int) -> Iterator[float]:
-        for words, pairs in self.own.train(self.model, batches(seed).next_batch, steps, PEAK):
+        data = batches(seed)
+        for _ in self.pairs:  # whose batches it has read
+            data.next_batch()
+        for words, pairs in self.own.train(self.model, data.next_batch, steps, PEAK):
             self.pairs.append(pairs)
+            if self.keep and (len(self.pairs) % KEEP_EVERY == 0 or len(self.pairs) == steps):
+                file = io.BytesIO()
+                np.savez(file, words=[*self.losses, words], pairs=self.pairs, **self._arrays())
+                write_atomic(self.keep, file.getvalue())
             yield words
+
+    def _arrays(self) -> dict[str, Any]:
+        """The parameters and what AdamW keeps of each, by name."""
+        parameters = enumerate(self.own.parameters(self.model))
+        means = enumerate(self.model["means"])
+        found = {f"parameter {i}": p.data for i, p in parameters}
+        return found | {f"mean {i} {j}": mean for i, both in means for j, mean in enumerate(both)}
+
+    def _take_up(self, path: Path) -> None:
+        try:
+            with np.load(path) as file:
+                kept = dict(file)
+            losses = [kept.pop(name).tolist() for name in ("words", "pairs")]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f"{path} is no training that was kept: {type(error).__name__}: {error}"
+            ) from error
+        shapes, expected = ({name: x.shape for name, x in one.items()} for one in (kept, self._arrays()))
+        if shapes != expected:
+            raise ValueError(f"{path} keeps another model; give this training a file of its own")
+        self.losses, self.pairs[:] = losses
+        self.model["t"] = len(self.pairs)
+        for i, p in enumerate(self.own.parameters(self.model)):
+            p.data = kept[f"parameter {i}"]
+            self.model["means"][i][:] = kept[f"mean {i} 0"], kept[f"mean {i} 1"]
 
     def held_out(self, count: int = 4) -> tuple[float, float]:
         """On batches of stories that no training saw: the mean loss of hidden words, in nats, and the share of pairs
