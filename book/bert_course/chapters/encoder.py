@@ -28,10 +28,10 @@ from minigrad.text.normalization import normalize, pre_tokenize
 # --- A learner's BERT beside the reference ----------------------------------------------------------------
 
 
-def tensors_of(loaded: Any) -> dict[str, Any]:
-    """A loaded checkpoint as the exercise `bert` takes a model: `by_part`'s dict of Tensors, with h and eps."""
-    config = loaded.model.config
-    weights = by_part(dict(loaded.model.named_parameters()))
+def tensors_of(model: Any) -> dict[str, Any]:
+    """A model of the library as the exercise `bert` takes a model: `by_part`'s dict of Tensors, with h and eps."""
+    config = model.config
+    weights = by_part(dict(model.named_parameters()))
     return {**weights, "h": config.num_attention_heads, "eps": config.layer_norm_eps}
 
 
@@ -107,7 +107,9 @@ def _made(
             "attention_mask": mask,
         }
         with no_grad():
-            X, C = bert({name: np.array([row]) for name, row in rows.items()}, parts, tensors_of(loaded))
+            X, C = bert(
+                {name: np.array([row]) for name, row in rows.items()}, parts, tensors_of(loaded.model)
+            )
         return X.numpy(), C.numpy()
     except NotImplementedError as error:
         print(f"not yet: {error}")

@@ -59,13 +59,15 @@ class Training(LiveCurve):
 
     Stopped, it keeps what it has, and `run` goes on. keep: a file that gets all of it every 100 steps and at the end;
     where it is there, the training goes on from it, to the last digit as if it had never stopped. Raises ValueError
-    where it is no such file of this model. pairs: the loss of the pairs at each step, as `losses` of words.
+    where that file is damaged, or of another model, number of steps or seed. pairs: the loss of the pairs at each step,
+    as `losses` of words.
     """
 
     def __init__(
         self, own: OwnFile, steps: int = STEPS, seed: int = 0, keep: str | Path | None = None
     ) -> None:
         self.own, self.pairs, self.keep = own.module, list[float](), Path(keep) if keep else None
+        self.settings = [steps, seed]
         self.model = of_weights(self.own, library(seed))
         super().__init__(self._steps(steps, seed), "loss of hidden words (nats)", floor_of_words())
         if self.keep and self.keep.exists():
@@ -79,7 +81,8 @@ class Training(LiveCurve):
             self.pairs.append(pairs)
             if self.keep and (len(self.pairs) % KEEP_EVERY == 0 or len(self.pairs) == steps):
                 file = io.BytesIO()
-                np.savez(file, words=[*self.losses, words], pairs=self.pairs, **self._arrays())
+                losses: dict[str, Any] = {"words": [*self.losses, words], "pairs": self.pairs}
+                np.savez(file, settings=self.settings, **losses, **self._arrays())
                 write_atomic(self.keep, file.getvalue())
             yield words
 
@@ -94,14 +97,16 @@ class Training(LiveCurve):
         try:
             with np.load(path) as file:
                 kept = dict(file)
-            losses = [kept.pop(name).tolist() for name in ("words", "pairs")]
+            settings, *losses = (kept.pop(name).tolist() for name in ("settings", "words", "pairs"))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(
                 f"{path} is no training that was kept: {type(error).__name__}: {error}"
             ) from error
         shapes, expected = ({name: x.shape for name, x in one.items()} for one in (kept, self._arrays()))
-        if shapes != expected:
-            raise ValueError(f"{path} keeps another model; give this training a file of its own")
+        if shapes != expected or settings != self.settings:
+            what = "another model" if shapes != expected else "[steps, seed] {}, and not {}"
+            what = what.format(settings, self.settings)
+            raise ValueError(f"{path} keeps {what}; give this training a file of its own")
         self.losses, self.pairs[:] = losses
         self.model["t"] = len(self.pairs)
         for i, p in enumerate(self.own.parameters(self.model)):

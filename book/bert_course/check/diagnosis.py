@@ -208,16 +208,9 @@ class _Search:
 
     def _two_mistakes(self, part: Part | None) -> tuple[str, str] | None:
         fact = is_strong(self._measured) and not self.has_effects  # which says all
-        unfit = all(
-            self.outcomes[place].unfit for place in self.wrong
-        )  # which is told, whatever the numbers would be
-        if (
-            self._only_fails
-            or unfit
-            or fact
-            or self.by_chance
-            or len(self.mistakes) < len(self.trial.task.known_mistakes)
-        ):
+        # Errors, and what is no Tensor, are told as they are, whatever the numbers would be.
+        told = self._only_fails or all(self.outcomes[place].unfit for place in self.wrong)
+        if told or fact or self.by_chance or len(self.mistakes) < len(self.trial.task.known_mistakes):
             return None
         both = self._pair(part)
         if both or all(self.right_ones):

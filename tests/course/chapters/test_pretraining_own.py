@@ -49,6 +49,12 @@ def test_what_is_no_training_of_this_model_is_refused(own, tmp_path):
     path.write_bytes(b"no zip")
     with pytest.raises(ValueError, match=r"run\.npz is no training that was kept"):
         Training(own, 6, keep=path)
-    np.savez(path, words=[1.0], pairs=[1.0], other=np.zeros(3))
+    np.savez(path, settings=[6, 0], words=[1.0], pairs=[1.0], other=np.zeros(3))
     with pytest.raises(ValueError, match=r"run\.npz keeps another model"):
         Training(own, 6, keep=path)
+
+
+def test_a_training_of_other_steps_is_refused(own, tmp_path):
+    Training(own, 2, keep=tmp_path / "run.npz").run(2)
+    with pytest.raises(ValueError, match=r"keeps \[steps, seed\] \[2, 0\], and not \[6, 0\]"):
+        Training(own, 6, keep=tmp_path / "run.npz")
