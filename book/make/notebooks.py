@@ -139,6 +139,8 @@ def make_exercise(solution: Any) -> Any:
         if cell.cell_type == "code":
             cell.source = _without_solutions(cell.source)
             cell.outputs, cell.execution_count = [], None
+        if "training" in cell.metadata.get("tags", []):
+            cell.metadata["tags"].append("nbval-skip")  # nbval runs it in the solution
     exercise.metadata[MADE_WITH] = fingerprint(exercise)
     if NEEDS_OF in exercise.metadata:
         exercise.metadata[NEEDS_OF] = stamp(exercise)

@@ -210,10 +210,12 @@ def test_cells_tagged_solution_are_left_out():
         new_markdown_cell("3", metadata={"tags": ["solution", "more"]}),
         new_markdown_cell("4", metadata={"tags": ["solutions"]}),
         code("5", tags=["raises-exception"]),
+        code("6", tags=["training"]),
     )
     exercise = notebooks.make_exercise(solution)
-    assert [cell.source for cell in exercise.cells] == ["1", "4", "5"]
+    assert [cell.source for cell in exercise.cells] == ["1", "4", "5", "6"]
     assert exercise.cells[2].metadata.tags == ["raises-exception"]
+    assert exercise.cells[3].metadata.tags == ["training", "nbval-skip"]  # the solution trains it for nbval
 
 
 def test_an_exercise_keeps_ids_and_text_and_has_no_outputs():
