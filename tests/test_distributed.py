@@ -158,10 +158,7 @@ def test_parameters_without_a_gradient(leaf):
 def test_a_parameter_with_a_gradient_in_one_process_only(leaf):
     used, other = leaf(3), leaf(3)
     buckets = GradientBuckets({"used": used, "other": other}, Twins(also_there=[1.0, 1.0]))
-    with (
-        pytest.raises(DistributedError, match="other has a gradient in 1 of 2 processes"),
-        buckets.summing(),
-    ):
+    with pytest.raises(DistributedError, match="other has a gradient in 1 of 2 processes"), buckets.summing():
         used.sum().backward()
 
 

@@ -360,10 +360,7 @@ KIND = f"an array of {backend.default().name}"
         (lambda dy: (dy,), "backward returned 1 gradients for 2 inputs"),
         (lambda dy: (dy, dy, dy), "backward returned 3 gradients for 2 inputs"),
         (lambda dy: (dy, 2.0), f"backward returned float for input 1, expected {KIND}"),
-        (
-            lambda dy: (Tensor(dy), dy),
-            f"backward returned Tensor for input 0, expected {KIND}",
-        ),
+        (lambda dy: (Tensor(dy), dy), f"backward returned Tensor for input 0, expected {KIND}"),
         (lambda dy: (dy, [1.0]), f"backward returned list for input 1, expected {KIND}"),
     ],
 )

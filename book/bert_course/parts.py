@@ -132,10 +132,7 @@ PARTS: tuple[Part, ...] = (
         "(…, d_model), (d_model,), (d_model,), a number -> (…, d_model): an operation",
     ),
     Part(
-        "encoder",
-        "pool",
-        ("X", "W", "b"),
-        "(B, L, d_model), (d_model, d_model), (d_model,) -> (B, d_model)",
+        "encoder", "pool", ("X", "W", "b"), "(B, L, d_model), (d_model, d_model), (d_model,) -> (B, d_model)"
     ),
     Part(
         "encoder",
@@ -143,12 +140,7 @@ PARTS: tuple[Part, ...] = (
         ("batch", "parts", "model"),
         "a dict of arrays (B, L), the functions above, a dict of weights -> (B, L, d_model), (B, d_model)",
     ),
-    Part(
-        "mlm",
-        "cross_entropy",
-        ("Y", "true"),
-        "logits (n, V), ids (n,) -> a number of nats: an operation",
-    ),
+    Part("mlm", "cross_entropy", ("Y", "true"), "logits (n, V), ids (n,) -> a number of nats: an operation"),
     Part(
         "nsp",
         "make_pair",

@@ -32,11 +32,7 @@ ROOT = Path(minigrad.__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "site" / "python"
 
 # Of pyodide, which its script asks for by name
-CORE = (
-    "pyodide.asm.js",
-    "pyodide.asm.wasm",
-    "python_stdlib.zip",
-)
+CORE = ("pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
 NUMPY = "@emscripten-forge/numpy/pkg"
 PURE = ("threadpoolctl", "tqdm")  # packages in plain Python, as they are installed here
 MOST_BYTES = 15_000_000  # over the wire, before the first cell runs

@@ -46,15 +46,7 @@ from minigrad.stories.stories import STORIES, Stories, draw_pairs
 from minigrad.text.corpus import Corpus, CorpusError, read_corpus
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import MASK
-from minigrad.training.command_line import (
-    as_process,
-    python,
-    remark,
-    run_command,
-    say,
-    speaking,
-    typed,
-)
+from minigrad.training.command_line import as_process, python, remark, run_command, say, speaking, typed
 from minigrad.training.folders import RunKind, latest_checkpoint, read_latest
 from minigrad.training.pretrained import Pretrained
 from minigrad.training.progress import Unfailing, counting

@@ -145,9 +145,7 @@ def with_sizes(config: BertConfig, options: argparse.Namespace) -> BertConfig:
 
 def _make_parser() -> argparse.ArgumentParser:
     parser = Parser(
-        prog=PROGRAM,
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=PROGRAM, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = add_commands(parser, USAGE)
     _add_pretrain(add("pretrain", "train a model from raw text", PRETRAIN))
@@ -192,10 +190,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--cased", action="store_true", help="keep capitals and accents")
     command.add_argument(
-        "--score",
-        choices=SCORES,
-        default="frequency",
-        help="how WordPiece chooses the next merge",
+        "--score", choices=SCORES, default="frequency", help="how WordPiece chooses the next merge"
     )
     add_shares(command)
     add_settings(command, PretrainingArguments, {"warmup_steps": "or all steps where they are fewer"})

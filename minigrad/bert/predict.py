@@ -26,11 +26,7 @@ class Filling:
 
 
 def fill_mask(
-    model: BertForPreTraining,
-    tokenizer: WordPieceTokenizer,
-    text: str,
-    top: int = 5,
-    pair: str | None = None,
+    model: BertForPreTraining, tokenizer: WordPieceTokenizer, text: str, top: int = 5, pair: str | None = None
 ) -> list[list[Filling]]:
     """The `top` most likely pieces for each [MASK] in `text`, or in `text` and `pair`, most likely first.
 

@@ -113,12 +113,7 @@ def cross_entropy(
 
 
 def scaled_dot_product_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Array | None = None,
-    keep: Array | None = None,
-    p: float = 0.0,
+    q: Tensor, k: Tensor, v: Tensor, mask: Array | None = None, keep: Array | None = None, p: float = 0.0
 ) -> Tensor:
     """softmax(Q Kᵀ / √d_k + mask) V (Vaswani et al. 2017, section 3.2.1).
 

@@ -183,12 +183,7 @@ def cross_entropy(
 
 
 def scaled_dot_product_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Array | None = None,
-    keep: Array | None = None,
-    p: float = 0.0,
+    q: Tensor, k: Tensor, v: Tensor, mask: Array | None = None, keep: Array | None = None, p: float = 0.0
 ) -> Tensor:
     """`composed.scaled_dot_product_attention` as one node: saves q, k, v and the weights A.
 

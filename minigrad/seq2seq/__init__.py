@@ -1,12 +1,7 @@
 """Models that translate: recurrent ones and the Transformer, and the search for what they write."""
 
 from minigrad.seq2seq.checkpoint import from_pretrained, save_pretrained
-from minigrad.seq2seq.config import (
-    RECURRENT_PRESETS,
-    TRANSFORMER_PRESETS,
-    RecurrentConfig,
-    TransformerConfig,
-)
+from minigrad.seq2seq.config import RECURRENT_PRESETS, TRANSFORMER_PRESETS, RecurrentConfig, TransformerConfig
 from minigrad.seq2seq.corpus import read_pairs
 from minigrad.seq2seq.data import TranslationData, pad_pairs, shift_right
 from minigrad.seq2seq.decoding import Hypothesis, beam_search, greedy_search

@@ -19,13 +19,7 @@ from minigrad.seq2seq.decoding import LENGTH_PENALTY
 from minigrad.seq2seq.metrics import compare
 from minigrad.seq2seq.predict import Aligned, TranslatedText, align, translate
 from minigrad.seq2seq.settings import MOST_PIECES, PRESETS, TranslationArguments
-from minigrad.seq2seq.training import (
-    CORPORA,
-    HELD_OUT,
-    VOCAB_SIZE,
-    TranslationTraining,
-    prepare_translation,
-)
+from minigrad.seq2seq.training import CORPORA, HELD_OUT, VOCAB_SIZE, TranslationTraining, prepare_translation
 from minigrad.text.corpus import read_text
 from minigrad.training.command_line import (
     Parser,
@@ -166,9 +160,7 @@ def _add_translate(command: argparse.ArgumentParser) -> None:
         help=f"how much a beam search favours long targets; 0: not at all (default: {LENGTH_PENALTY})",
     )
     command.add_argument(
-        "--alignments",
-        action="store_true",
-        help="for each word, the source's word with the most attention",
+        "--alignments", action="store_true", help="for each word, the source's word with the most attention"
     )
     command.add_argument("--batch-size", type=integer, default=32, metavar="N", help="texts at a time")
     command.add_argument(

@@ -125,12 +125,7 @@ RECURRENT_PRESETS = {
 }
 TRANSFORMER_PRESETS = {
     "reduced": TransformerConfig(
-        vocab_size=4096,
-        d_model=128,
-        nhead=4,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        dim_feedforward=512,
+        vocab_size=4096, d_model=128, nhead=4, num_encoder_layers=2, num_decoder_layers=2, dim_feedforward=512
     ),
     "base": TransformerConfig(vocab_size=37000),  # section 5.1: about 37,000 pieces for English and German
 }

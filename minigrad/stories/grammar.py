@@ -318,9 +318,7 @@ class Sentence:
             self.adverb(self.setting.lexicon.times)
         self.say(".", "STOP")
         return replace(
-            clause,
-            adverbs=tuple(self.adverbs),
-            marks=(*clause.marks, *self.adverb_marks, self.length - 1),
+            clause, adverbs=tuple(self.adverbs), marks=(*clause.marks, *self.adverb_marks, self.length - 1)
         )
 
 

@@ -24,16 +24,7 @@ from typing import Any
 from minigrad.files import write_atomic
 from minigrad.messages import quoted
 from minigrad.text.normalization import WHITE_SPACE, chunks, normalize, pre_tokenize
-from minigrad.text.wordpiece import (
-    CLS,
-    CONTINUES,
-    LONGEST_WORD,
-    MASK,
-    PAD,
-    SEP,
-    SPECIAL_TOKENS,
-    UNK,
-)
+from minigrad.text.wordpiece import CLS, CONTINUES, LONGEST_WORD, MASK, PAD, SEP, SPECIAL_TOKENS, UNK
 
 CHUNKS_REMEMBERED = 100_000  # entries after which a cache starts again from empty
 LONGEST_REMEMBERED = 64  # characters: a longer chunk is unlikely to come again

@@ -46,11 +46,7 @@ class Training(Run):
         settings, total = self.arguments, self.total_steps
         with self.folder:
             self.begin()
-            with (
-                self.start_progress(report) as progress,
-                interruptible() as stop,
-                _no_garbage(),
-            ):
+            with self.start_progress(report) as progress, interruptible() as stop, _no_garbage():
                 for note in self.notes:
                     progress.say(f"note: {note}")
                 progress.measure()

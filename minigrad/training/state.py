@@ -55,10 +55,7 @@ def state_files(state: TrainingState, moments: Mapping[str, list[Array]]) -> dic
         for name, pair in moments.items()
         for i, array in enumerate(pair)
     }
-    return {
-        MOMENTS: save(arrays),
-        STATE: (json.dumps(dataclasses.asdict(state), indent=2) + "\n").encode(),
-    }
+    return {MOMENTS: save(arrays), STATE: (json.dumps(dataclasses.asdict(state), indent=2) + "\n").encode()}
 
 
 def read_state(checkpoint: Path, kind: RunKind) -> TrainingState:

@@ -265,15 +265,7 @@ def erf(x: ndarray) -> ndarray:
 
 FAKE_CUDA = Path(__file__).with_name("fake_cuda.hpp")
 # NumPy's, and those of fake_cuda.hpp
-LETTERS = {
-    "f": "f",
-    "d": "d",
-    "i": "i",
-    "l": "q",
-    "q": "q",
-    "H": "H",
-    "?": "?",
-}
+LETTERS = {"f": "f", "d": "d", "i": "i", "l": "q", "q": "q", "H": "H", "?": "?"}
 
 PYTHON_LETTERS = {int: "q", float: "d", bool: "?"}
 REFUSED: dict[str, str] = {}  # sources that do not compile, so that not every test tries again

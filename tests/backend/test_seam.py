@@ -150,10 +150,7 @@ def test_keep_freed_memory_runs():
 
 
 # The ends of names that are numpy.py's alone: formulas that chapters show
-INSIDE = (
-    "_block",
-    "erf_over_root_2",
-)
+INSIDE = ("_block", "erf_over_root_2")
 
 
 def own_functions(module) -> dict[str, list[inspect.Parameter]]:

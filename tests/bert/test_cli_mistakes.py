@@ -139,10 +139,7 @@ def test_what_does_not_fit_into_memory(corpus, tmp_path, failing, monkeypatch, o
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (
-            ["evaluate", "--model", "{}"],
-            " has no checkpoint in it; train one with: python -m minigrad.bert",
-        ),
+        (["evaluate", "--model", "{}"], " has no checkpoint in it; train one with: python -m minigrad.bert"),
         (["fill-mask", "--model", "{}/nowhere", "[MASK]"], "there is no folder "),
         (["next-sentence", "--model", "{}/nowhere", "a", "b"], "/nowhere; train one with: python -m"),
         (["info", "{}"], " has no checkpoint in it"),

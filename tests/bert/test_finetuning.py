@@ -34,12 +34,7 @@ LAST = "checkpoint-000012"  # 42 examples in batches of 8, twice
 
 
 @pytest.mark.parametrize(
-    ("task", "epochs", "accuracy"),
-    [
-        ("classify", 4, 0.9),
-        ("tag", 2, 0.95),
-        ("qa", 3, 0.5),
-    ],
+    ("task", "epochs", "accuracy"), [("classify", 4, 0.9), ("tag", 2, 0.95), ("qa", 3, 0.5)]
 )
 def test_it_learns_from_random_weights(tmp_path, task, epochs, accuracy):
     train = tiny_task.write(tmp_path / "train.jsonl", tiny_task.rows(task, 400))

@@ -78,11 +78,7 @@ def test_bytes():
 
 # Even sizes: a mask with an odd number of entries has a byte more.
 EVEN = BertConfig(
-    vocab_size=101,
-    hidden_size=24,
-    num_attention_heads=4,
-    intermediate_size=40,
-    max_position_embeddings=14,
+    vocab_size=101, hidden_size=24, num_attention_heads=4, intermediate_size=40, max_position_embeddings=14
 )
 
 

@@ -222,8 +222,7 @@ def test_the_speed_leaves_out_what_is_not_training(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("at", "kept"),
-    [(3, "no checkpoint was saved before it"), (7, "the checkpoint of step 4 is kept")],
+    ("at", "kept"), [(3, "no checkpoint was saved before it"), (7, "the checkpoint of step 4 is kept")]
 )
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, at, kept):
     run = tiny.pretraining(tmp_path)

@@ -9,11 +9,7 @@ import tiny_task
 from minigrad import nn
 from minigrad.bert.features import EncodedExamples, Features
 from minigrad.bert.task_predict import predict_examples
-from minigrad.bert.tasks import (
-    QuestionAnsweringModelOutput,
-    SequenceClassifierOutput,
-    TokenClassifierOutput,
-)
+from minigrad.bert.tasks import QuestionAnsweringModelOutput, SequenceClassifierOutput, TokenClassifierOutput
 from minigrad.tensor import Tensor
 
 CONTEXT = " ".join(f"w{number:02}" for number in range(40))  # a word each four characters

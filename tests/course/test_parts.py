@@ -102,20 +102,14 @@ def test_a_source_in_one_string_is_read_too(folder):
         ((IMPORTS, "def attend(q, k, v):\n    ...\n"), "the course's; yours are not there yet: attend"),
         ((IMPORTS,), "the course's; yours are not there yet: attend"),
         ((IMPORTS, "attend = 3"), "the course's; yours are not there yet: attend"),
-        (
-            (IMPORTS, RIGHT.replace("(q, k, v)", "(q, k)")),
-            "yours takes (q, k), and should take (q, k, v)",
-        ),
+        ((IMPORTS, RIGHT.replace("(q, k, v)", "(q, k)")), "yours takes (q, k), and should take (q, k, v)"),
         (
             (IMPORTS, "def attend(q, k, v):\n    return soft(q @ k.T) @ v"),
             "yours uses soft, from another cell",
         ),
         ((RIGHT,), "yours uses math, np, from another cell"),
         ((IMPORTS, RIGHT.replace("q @ k.T", "k @ q.T")), "check.attend finds a mistake in yours"),
-        (
-            (IMPORTS, RIGHT.replace("@ v", "@ v)")),
-            "begins with 'def attend(q, k, v):' fails: SyntaxError",
-        ),
+        ((IMPORTS, RIGHT.replace("@ v", "@ v)")), "begins with 'def attend(q, k, v):' fails: SyntaxError"),
         (
             (IMPORTS, RIGHT, "attend = 1 / 0"),
             "the cell that begins with 'attend = 1 / 0' fails: ZeroDivisionError",

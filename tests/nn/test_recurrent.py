@@ -67,12 +67,7 @@ def run_theirs(torch, theirs, x, state, lengths):
 def test_outputs_states_and_every_gradient_are_pytorchs(
     kind, dtype, bidirectional, num_layers, rows, steps, lengths, with_state, torch, rng
 ):
-    settings = {
-        "input_size": 3,
-        "hidden_size": 5,
-        "num_layers": num_layers,
-        "bidirectional": bidirectional,
-    }
+    settings = {"input_size": 3, "hidden_size": 5, "num_layers": num_layers, "bidirectional": bidirectional}
     module = KINDS[kind](**settings).astype(dtype)
     theirs = pytorchs_twin(torch, kind, module, settings, dtype)
     start = [part.astype(dtype) for part in draw_state(kind, num_layers * (1 + bidirectional), rows, 5, rng)]

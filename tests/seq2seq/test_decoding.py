@@ -352,11 +352,7 @@ def test_what_has_no_end_is_not_finished():
         ({"max_length": True}, TypeError, "max_length: expected an integer, got True"),
         ({"num_beams": 0}, ValueError, "num_beams: expected at least 1, got 0"),
         ({"num_beams": "4"}, TypeError, "num_beams: expected an integer, got '4'"),
-        (
-            {"length_penalty": -0.1},
-            ValueError,
-            "length_penalty: expected a number of 0 to 10, got -0.1",
-        ),
+        ({"length_penalty": -0.1}, ValueError, "length_penalty: expected a number of 0 to 10, got -0.1"),
         ({"length_penalty": math.nan}, ValueError, "length_penalty: .*got nan"),
         ({"length_penalty": 1e300}, ValueError, "length_penalty: .*got 1e+300".replace("+", r"\+")),
         ({"length_penalty": "1"}, ValueError, "length_penalty: .*got '1'"),

@@ -401,10 +401,7 @@ def test_as_a_process(run):
     done = processes.run_python(MODULE, "translate", "--model", run / "run", "mary has two books .")
     assert done.returncode == 0, done.stderr
     # It has learned little
-    assert done.stderr in (
-        "",
-        "note: no end after 64 pieces: this translation is cut off\n",
-    )
+    assert done.stderr in ("", "note: no end after 64 pieces: this translation is cut off\n")
     assert done.stdout.count("\n") == 1
     done = processes.run_python(MODULE, "translate", "--model", run / "nowhere", "a")
     assert done.returncode == 1

@@ -224,10 +224,7 @@ def test_each_value_of_the_state_is_checked_before_anything_is_touched(tmp_path,
         (lambda state: state["arguments"].update(learning_rate="x"), "arguments.learning_rate: expected"),
         (lambda state: state.pop("environment"), "environment: is missing; was it saved by another version?"),
         (lambda state: state["random"].pop("draws"), "random.draws: is missing; was it saved by another"),
-        (
-            lambda state: state.update(step="x" * 10**6),
-            f'step: expected an integer, got "{"x" * 39} …',
-        ),
+        (lambda state: state.update(step="x" * 10**6), f'step: expected an integer, got "{"x" * 39} …'),
     ],
 )
 def test_the_state_agrees_with_itself_and_with_its_folder(tmp_path, finished, change, message):

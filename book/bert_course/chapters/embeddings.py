@@ -59,11 +59,7 @@ def embedding_flow(
             [["O_T", "·", "W_T"], ["T"]],
             "Both banks get the same row, whatever stands around them.",
         ),
-        Step(
-            "Which text",
-            [["O_S", "·", "W_S"], ["S"]],
-            "W_S has two rows, one for each text.",
-        ),
+        Step("Which text", [["O_S", "·", "W_S"], ["S"]], "W_S has two rows, one for each text."),
         Step(
             "Which position",
             [["O_P", "·", "W_P"], ["P"]],

@@ -219,10 +219,7 @@ def encoder_flow() -> Flow:
         *layer_steps(2),
         Step(
             "The pooler",
-            [
-                [View("X_2", only=[0], lit=[0]), "·", "W"],
-                ["+", "b", "tanh →", View("C", lit=[0])],
-            ],
+            [[View("X_2", only=[0], lit=[0]), "·", "W"], ["+", "b", "tanh →", View("C", lit=[0])]],
             "The pooler makes one vector for the whole input, from the row of [CLS] alone.",
         ),
     ]

@@ -24,10 +24,7 @@ def block_curves(curves: Mapping[int, Sequence[Timed]], starts: Sequence[float],
         times = {cores: np.array([point["median"] for point in curve]) for cores, curve in curves.items()}
         less = times[one] - starts
         less[less <= 0] = np.nan  # not on a logarithmic axis
-        lines = [
-            (times[one], "o-", "first", "one core"),
-            (less, "o:", "first", "one core, less the starts"),
-        ]
+        lines = [(times[one], "o-", "first", "one core"), (less, "o:", "first", "one core, less the starts")]
         lines += [(times[cores], "s--", "second", f"{cores} cores") for cores in others]
         for y, mark, tone, label in lines:
             axes.loglog(at, y, mark, base=2, color=colours[tone], markersize=5, label=label)

@@ -33,14 +33,8 @@ WAYS: dict[str, tuple[Way, str]] = {
         lambda S, allowed: softmax(S + np.where(allowed, 0, float(np.finfo(np.float32).min))),
         "(s, a) => softmax(s.map((v, j) => v + (a[j] ? 0 : -3.4028234663852886e38)))",
     ),
-    "score × 0": (
-        lambda S, allowed: softmax(S * allowed),
-        "(s, a) => softmax(s.map((v, j) => v * a[j]))",
-    ),
-    "weight × 0": (
-        lambda S, allowed: softmax(S) * allowed,
-        "(s, a) => softmax(s).map((v, j) => v * a[j])",
-    ),
+    "score × 0": (lambda S, allowed: softmax(S * allowed), "(s, a) => softmax(s.map((v, j) => v * a[j]))"),
+    "weight × 0": (lambda S, allowed: softmax(S) * allowed, "(s, a) => softmax(s).map((v, j) => v * a[j])"),
 }
 
 

@@ -42,12 +42,7 @@ def power_law(x: Any, y: Any) -> tuple[float, float, float]:
 
 
 def fit(
-    N: Any,
-    D: Any,
-    loss: Any,
-    floor: float | None = None,
-    above: bool = True,
-    huber: float = math.inf,
+    N: Any, D: Any, loss: Any, floor: float | None = None, above: bool = True, huber: float = math.inf
 ) -> Law:
     """The law that is nearest to these runs, by least squares, or by a Huber loss.
 

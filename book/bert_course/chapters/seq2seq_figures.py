@@ -96,12 +96,7 @@ def length_figure(curves: Mapping[str, tuple[Sequence[Sequence[float]], str]], l
         for name, (values, tone) in curves.items():
             places = np.arange(1, len(values) + 1)
             axes.plot(
-                places,
-                [np.median(of) for of in values],
-                "o-",
-                color=colours[tone],
-                label=name,
-                markersize=4,
+                places, [np.median(of) for of in values], "o-", color=colours[tone], label=name, markersize=4
             )
             axes.fill_between(
                 places,

@@ -12,12 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_course.check.differences import (
-    difference,
-    differing,
-    differing_dtypes,
-    other_dtype,
-)
+from bert_course.check.differences import difference, differing, differing_dtypes, other_dtype
 from bert_course.check.mistakes import Mistake, build, parse, source_of
 from bert_course.check.outcome import Observed, Outcome, Probe
 from bert_course.check.report import Values

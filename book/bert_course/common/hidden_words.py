@@ -48,11 +48,7 @@ class Questions:
 
 
 @functools.cache
-def questions(
-    count: int = HELD_OUT,
-    seed: int = HELD_OUT_SEED,
-    sentences: int = 4,
-) -> Questions:
+def questions(count: int = HELD_OUT, seed: int = HELD_OUT_SEED, sentences: int = 4) -> Questions:
     """The questions about so many held-out pairs of stories of so many sentences."""
     source, length = stories(sentences), LENGTHS[sentences]
     scorer, tokenizer = Scorer(source.setting), source.tokenizer

@@ -353,10 +353,7 @@ def _half_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     for _ in range(3):
         d_model, N, d_ff, L_max = (int(rng.integers(*ends)) for ends in _SIZES[1:])
         d_ff += N * d_ff % d_model == 0
-        yield (
-            f"d_model = {d_model}, N = {N}, d_ff = {d_ff}, L_max = {L_max}",
-            *(d_model, N, d_ff, L_max),
-        )
+        yield (f"d_model = {d_model}, N = {N}, d_ff = {d_ff}, L_max = {L_max}", *(d_model, N, d_ff, L_max))
 
 
 @exercise(

@@ -146,10 +146,7 @@ def _control_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         2,
     )
     yield "a word that has a label only here and there", np.array([5, 6, 5, 7]), np.array([-100, 3, 1, 1]), 3
-    for name, size, words, classes, seed in (
-        ("a rare class", 60, 12, 2, 4),
-        ("many words", 300, 80, 6, 5),
-    ):
+    for name, size, words, classes, seed in (("a rare class", 60, 12, 2, 4), ("many words", 300, 80, 6, 5)):
         labels = np.where(rng.random(size) < 0.85, 0, rng.integers(1, classes, size))
         labels[rng.random(size) < 0.2] = -100
         yield name, rng.integers(0, words, size), labels, seed

@@ -253,12 +253,7 @@ def _profile_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         0.03,
     )
     # 10 ms of 100 saved: 10 % of the step, and the new step would be 11 % faster
-    yield (
-        "a tenth saved, and more than 10.5 % asked for",
-        {"a": 20.0, "b": 80.0},
-        {"a": ("a", 2.0)},
-        0.105,
-    )
+    yield ("a tenth saved, and more than 10.5 % asked for", {"a": 20.0, "b": 80.0}, {"a": ("a", 2.0)}, 0.105)
     ops = [f"op {i}" for i in range(6)]
     times = rng.uniform(1, 10, 6)
     yield (

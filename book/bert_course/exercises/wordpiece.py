@@ -31,11 +31,7 @@ def _split_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "characters alone", d + a + b, letters
     yield "longer and shorter pieces", a + b + c + d, letters | {a + b, "##" + c + d}
     yield "a piece for two places", a + b + a + b, letters | {a + b, "##" + a + b}
-    yield (
-        "a list as vocabulary",
-        a + b + c,
-        [*sorted(letters), a + b],
-    )
+    yield ("a list as vocabulary", a + b + c, [*sorted(letters), a + b])
     yield "a long piece that does not begin the word", a + b + c + d, letters | {b + c + d, "##" + b + c}
     yield (
         "the longest match is not the shortest way",

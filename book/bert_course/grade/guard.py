@@ -57,11 +57,7 @@ TAKEN = {
     "subprocess": ("_fork_exec", "fork_exec"),
 }
 # In C, with the same functions
-BELOW = {
-    "posix": "os",
-    "_signal": "signal",
-    "_posixsubprocess": "subprocess",
-}
+BELOW = {"posix": "os", "_signal": "signal", "_posixsubprocess": "subprocess"}
 
 # What these modules do, they do for their caller. (ctypes.util is not among them: it starts programs of its own.)
 FOR_THE_CALLER = re.compile(
@@ -188,11 +184,7 @@ WATCHED = {
 }  # fmt: skip
 # Of these, all names are looked at, not functions alone
 OURS = ("minigrad", "bert_course")
-JUDGES = (
-    "bert_course.check",
-    "bert_course.exercises",
-    "bert_course.grade",
-)
+JUDGES = ("bert_course.check", "bert_course.exercises", "bert_course.grade")
 STATE = ("_attempted", "_hints_given")  # of an exercise: what a check itself changes
 BY_PYTHON = ("__annotations__", "__warningregistry__")  # names that Python itself adds where it needs them
 

@@ -99,12 +99,7 @@ def live(
     home: the folder in which it may write. private: folders in which it may not read. changed: what `guard.watch` gave.
     """
     os.environ.clear()
-    os.environ.update(
-        HOME=str(home),
-        TMPDIR=str(home),
-        MINIGRAD_PROGRESS="off",
-        LANG="C.UTF-8",
-    )
+    os.environ.update(HOME=str(home), TMPDIR=str(home), MINIGRAD_PROGRESS="off", LANG="C.UTF-8")
     if (home / FONTS).exists():
         os.environ[FONTS] = str(home / FONTS)
     os.chdir(home)

@@ -61,11 +61,7 @@ def measure(rounds: int) -> dict[str, Any]:
         "rounds": rounds,
         "parameters": sum(math.prod(shape) for _, shape in body),
         "seconds": {"median": statistics.median(kept), "lowest": kept[0], "highest": kept[-1]},
-        "mb": {
-            "before the model": before,
-            "with its weights": with_weights,
-            "highest": _highest(),
-        },
+        "mb": {"before the model": before, "with its weights": with_weights, "highest": _highest()},
     }
 
 

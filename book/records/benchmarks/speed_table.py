@@ -79,10 +79,7 @@ def of_steps(record: dict[str, Measured]) -> str:
 
 def _table(measured: Measured) -> str:
     titles = [*CONTESTANTS.values(), "minigrad / faster PyTorch", "all of the last layer / faster PyTorch"]
-    lines = [
-        "| milliseconds | " + " | ".join(titles) + " |",
-        "|---" * (len(titles) + 1) + "|",
-    ]
+    lines = ["| milliseconds | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     for case, title in CASES.items():
         figures = [one["cases"][case] for one in measured if case in one["cases"]]
         if figures:

@@ -13,15 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bert_course.chapters.finetuning import (
-    NAMED,
-    SEARCH_SEED,
-    STARTS,
-    TASKS,
-    accuracy,
-    begin,
-    fine_tune,
-)
+from bert_course.chapters.finetuning import NAMED, SEARCH_SEED, STARTS, TASKS, accuracy, begin, fine_tune
 from bert_course.chapters.names import ALIGNMENTS, begin_names, name_examples, score_names
 
 SIZES = (16, 64, 256, 1024)

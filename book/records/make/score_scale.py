@@ -57,10 +57,7 @@ def look(model: OneLayer, ids: np.ndarray) -> dict[str, float]:
     dots = q @ k.swapaxes(-1, -2)  # (B, L, L)
     weights = softmax(model.scale * dots)
     entropy = -(weights * np.log(np.maximum(weights, 1e-300))).sum(axis=-1)
-    return {
-        "variance": round(float(dots.var(axis=-1).mean()), 4),
-        "entropy": round(float(entropy.mean()), 4),
-    }
+    return {"variance": round(float(dots.var(axis=-1).mean()), 4), "entropy": round(float(entropy.mean()), 4)}
 
 
 def make(case: Case) -> dict[str, Any]:

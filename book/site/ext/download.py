@@ -17,13 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 NAME = "bert-from-nothing"
 # Below the course's folder
-MADE = {
-    "_build",
-    "runs",
-    "my-exercises",
-    "__pycache__",
-    "node_modules",
-}
+MADE = {"_build", "runs", "my-exercises", "__pycache__", "node_modules"}
 
 
 def files(root: Path) -> list[Path]:

@@ -188,13 +188,7 @@ def _model(name: str, script: str) -> dict[str, Any]:
     examples = [
         {"text": one.text, "best": best_possible(one) if shown.checked else None} for one in shown.examples
     ]
-    return {
-        "name": name,
-        "title": shown.title,
-        "script": script,
-        "examples": examples,
-        "chips": _chips(name),
-    }
+    return {"name": name, "title": shown.title, "script": script, "examples": examples, "chips": _chips(name)}
 
 
 def _choice(names: Sequence[str]) -> str:

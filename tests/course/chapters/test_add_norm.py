@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bert_course.chapters.add_norm import (
-    _apart,
-    sublayers,
-)
+from bert_course.chapters.add_norm import _apart, sublayers
 from minigrad import Tensor, nn, no_grad, ops
 from minigrad.bert.config import PRESETS
 from minigrad.bert.encoder import BertLayer

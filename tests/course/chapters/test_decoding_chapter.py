@@ -9,10 +9,7 @@ import pytest
 
 from bert_course.chapters import decoding as chapter
 from minigrad import no_grad, ops
-from minigrad.seq2seq import (
-    Transformer,
-    TransformerConfig,
-)
+from minigrad.seq2seq import Transformer, TransformerConfig
 
 
 @pytest.mark.parametrize(

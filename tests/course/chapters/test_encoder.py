@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from bert_course.chapters.encoder import (
-    against_reference,
-    read_texts,
-)
+from bert_course.chapters.encoder import against_reference, read_texts
 from bert_course.exercises.encoder_assembly import bert, right_parts
 from bert_course.stored import stored
 from minigrad import no_grad

@@ -11,20 +11,9 @@ import numpy as np
 import pytest
 
 from bert_course import check, contents
-from bert_course.chapters.errata import (
-    ERRATA,
-    SOURCES,
-    STANDING,
-    WITHDRAWN,
-    Erratum,
-    read,
-)
+from bert_course.chapters.errata import ERRATA, SOURCES, STANDING, WITHDRAWN, Erratum, read
 from bert_course.chapters.errata_figures import error_bars
-from bert_course.chapters.errata_runs import (
-    COUNTS,
-    RUNS,
-    Draw,
-)
+from bert_course.chapters.errata_runs import COUNTS, RUNS, Draw
 
 BOOK = Path(__file__).parents[3] / "book"
 

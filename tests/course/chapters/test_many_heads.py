@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from bert_course.chapters.many_heads import (
-    HiddenWords,
-    as_much_of,
-    bert_base_attention,
-)
+from bert_course.chapters.many_heads import HiddenWords, as_much_of, bert_base_attention
 
 # --- The library's attention, and mistakes in it -------------------------------------------------------------
 

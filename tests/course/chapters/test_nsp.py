@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from bert_course.chapters.nsp import (
-    Questions,
-    accuracy,
-    chunk_player,
-    elsewhere,
-)
+from bert_course.chapters.nsp import Questions, accuracy, chunk_player, elsewhere
 
 pytestmark = pytest.mark.no_arrays
 

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from bert_course.chapters.pretraining import LENGTH, VARIANTS, model_of, stories
-from bert_course.chapters.pretraining_knowledge import (
-    Left,
-    left_over,
-    words_known,
-)
+from bert_course.chapters.pretraining_knowledge import Left, left_over, words_known
 from minigrad.bert.data import make_rows
 from minigrad.bert.story_scores import score_stories
 from minigrad.stories.floors import Scorer

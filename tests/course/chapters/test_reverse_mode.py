@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bert_course.chapters.reverse_mode import (
-    every_operation,
-)
+from bert_course.chapters.reverse_mode import every_operation
 from minigrad import ops
 
 

@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 
 from bert_course.chapters.pretraining import stories
-from bert_course.chapters.scaling import (
-    batches_of,
-    config_of,
-    layer_parameters,
-    questions,
-    score,
-    train,
-)
+from bert_course.chapters.scaling import batches_of, config_of, layer_parameters, questions, score, train
 from minigrad.bert.config import PRESETS
 from minigrad.bert.model import parameter_shapes
 from minigrad.stories.stories import draw_pairs

@@ -7,9 +7,7 @@ from collections import Counter
 import pytest
 
 pytest.importorskip("matplotlib")
-from bert_course.chapters.wordpiece import (
-    tried,
-)
+from bert_course.chapters.wordpiece import tried
 from bert_course.stored import stored
 from minigrad.text.normalization import normalize, pre_tokenize
 from minigrad.text.tokenizer import WordPieceTokenizer

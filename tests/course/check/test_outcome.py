@@ -267,10 +267,7 @@ def careful():
     [
         (lambda x: 2 * x, None),
         (lambda x: x + x, None),
-        (
-            lambda x: (2 * x, 2 * x, 2 * x)[0],
-            "it takes 3 arrays as large as x at one time; one is enough.",
-        ),
+        (lambda x: (2 * x, 2 * x, 2 * x)[0], "it takes 3 arrays as large as x at one time; one is enough."),
         (lambda x: (x.copy(), 2 * x)[1], "it takes 2 arrays as large as x at one time; one is enough."),
     ],
 )

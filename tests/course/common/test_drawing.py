@@ -126,11 +126,7 @@ def test_bars_and_upright_lines_are_where_matplotlib_has_them(theirs):
     fill(theirs)
     *bars, lines = ours.marks
     for bar, patch in zip(bars, theirs.patches, strict=True):
-        assert (*bar.xy, bar.width, bar.height) == (
-            *patch.get_xy(),
-            patch.get_width(),
-            patch.get_height(),
-        )
+        assert (*bar.xy, bar.width, bar.height) == (*patch.get_xy(), patch.get_width(), patch.get_height())
     pieces = np.stack([lines.x, lines.y], axis=1).reshape(3, 3, 2)  # a line, then a gap
     np.testing.assert_array_equal(pieces[:, :2], theirs.collections[0].get_segments())
     assert np.isnan(pieces[:, 2, 1]).all()

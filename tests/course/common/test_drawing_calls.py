@@ -143,10 +143,7 @@ def test_no_figure_asks_for_what_the_drawing_lacks():
         ("book/arrays.ipynb", "barh"),
         ("book/optimisers.ipynb", "contour"),
         # Of a helper, on what it is given
-        (
-            "book/bert_course/chapters/scaling_figures.py",
-            "minorticks_off",
-        ),
+        ("book/bert_course/chapters/scaling_figures.py", "minorticks_off"),
         ("book/bert_course/chapters/add_norm.py", "set_visible"),
     } <= seen
 

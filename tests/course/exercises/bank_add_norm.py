@@ -176,5 +176,5 @@ def a_list(n, v):
 
 RIGHT["what_is_left"] = [step_by_step, a_list]
 WRONG["what_is_left"] = [
-    (lambda n, v: ((1 - v) ** n, (1 + n * v) ** -0.5), ("[share-negative]", "[ratio-of-sizes]")),
+    (lambda n, v: ((1 - v) ** n, (1 + n * v) ** -0.5), ("[share-negative]", "[ratio-of-sizes]"))
 ]

@@ -101,19 +101,16 @@ WRONG = {
         ),
     ],
     "heads_of_batch": [
-        (lambda x, h: sequence_by_sequence(x.swapaxes(1, 2), h), "On 2 sequences of 3 tokens"),
+        (lambda x, h: sequence_by_sequence(x.swapaxes(1, 2), h), "On 2 sequences of 3 tokens")
     ],
     "window_rule": [
-        (
-            lambda L, d_model, n: ((L - n, n, d_model), (1, d_model, 1)),
-            ("[one-too-few]", "[one-cell-on]"),
-        ),
+        (lambda L, d_model, n: ((L - n, n, d_model), (1, d_model, 1)), ("[one-too-few]", "[one-cell-on]"))
     ],
     "window_adjoint": [
         (
             lambda dy: entry_by_entry_of_windows(dy.astype(np.float64)),
             "The numbers are right, and are float64",
-        ),
+        )
     ],
     "right_by_luck": [
         (lambda L, h, d_k: euclid(L + 1, h + 1, 1), ("[no-minus-one]", "[rows]")),

@@ -149,8 +149,4 @@ RIGHT = {
     "fault_in_look": [nearest, first_equal],
     "least_aligned": [with_counts, with_arrays],
 }
-WRONG = {
-    "look_at_source": [
-        (scaled, "[scaled]"),
-    ],
-}
+WRONG = {"look_at_source": [(scaled, "[scaled]")]}

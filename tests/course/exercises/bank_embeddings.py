@@ -72,9 +72,7 @@ def popping_the_arguments(first, second, length):
 
 
 RIGHT["pack"] = [by_a_formula, by_the_library]
-WRONG["pack"] = [
-    (popping_the_arguments, ("it takes entries out of the list `first`", "[odd-place]")),
-]
+WRONG["pack"] = [(popping_the_arguments, ("it takes entries out of the list `first`", "[odd-place]"))]
 
 # --- look_up ---------------------------------------------------------------------------------------------
 

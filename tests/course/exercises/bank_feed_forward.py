@@ -97,9 +97,7 @@ def with_a_large_bias(X):
 
 
 RIGHT["larger_of_two"] = [by_sum_and_distance, with_a_large_bias]
-WRONG["larger_of_two"] = [
-    (lambda X: X.max(axis=1), "it never calls `network`"),
-]
+WRONG["larger_of_two"] = [(lambda X: X.max(axis=1), "it never calls `network`")]
 
 # --- first_alarm -----------------------------------------------------------------------------------------
 
@@ -145,9 +143,7 @@ def _two(network):
 
 
 RIGHT["first_alarm"] = [alarm(), in_a_dictionary]
-WRONG["first_alarm"] = [
-    (alarm(bend=lambda network: not _two(network)), "[linearity-reversed]"),
-]
+WRONG["first_alarm"] = [(alarm(bend=lambda network: not _two(network)), "[linearity-reversed]")]
 
 # --- best_coefficient ------------------------------------------------------------------------------------
 

@@ -56,6 +56,4 @@ def rounded_up(flops, rate, grad_bytes, bandwidth):
 
 
 RIGHT["largest_world"] = [by_floor]
-WRONG["largest_world"] = [
-    (rounded_up, "[round-down]"),
-]
+WRONG["largest_world"] = [(rounded_up, "[round-down]")]

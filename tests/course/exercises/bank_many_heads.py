@@ -93,9 +93,7 @@ def plain_reshapes(Z, W_O, dY):
 
 
 RIGHT["heads_backward"] = [block_by_block]
-WRONG["heads_backward"] = [
-    (plain_reshapes, ("[cut-by-reshape]", "[joined-by-reshape]")),
-]
+WRONG["heads_backward"] = [(plain_reshapes, ("[cut-by-reshape]", "[joined-by-reshape]"))]
 
 # --- both_neighbours -------------------------------------------------------------------------------------
 
@@ -182,6 +180,4 @@ def in_place(weights):
 
 
 RIGHT["without_biases"] = [in_one_expression]
-WRONG["without_biases"] = [
-    (in_place, "which the caller still needs"),
-]
+WRONG["without_biases"] = [(in_place, "which the caller still needs")]

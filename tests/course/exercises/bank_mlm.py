@@ -104,9 +104,7 @@ def blind_for_specials(hide, ids):
 
 
 RIGHT["fault_of"] = [in_another_order]
-WRONG["fault_of"] = [
-    (blind_for_specials, "On a text"),
-]
+WRONG["fault_of"] = [(blind_for_specials, "On a text")]
 
 # --- never_chosen ----------------------------------------------------------------------------------------
 

@@ -114,5 +114,5 @@ WRONG = {
         (until_the_money_is_gone, "only 12 are paid for"),
         (with_the_search_s_seed_by_the_mean, ("[search-seed]", "[one-number]")),
         (by_a_step, "it should return 'cannot tell'"),
-    ],
+    ]
 }

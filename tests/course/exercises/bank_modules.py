@@ -42,9 +42,7 @@ def without_lists(box, prefix=""):
 
 
 RIGHT["named_parameters"] = [with_a_generator]
-WRONG["named_parameters"] = [
-    (without_lists, ("[no-lists]", "[shared-twice]")),
-]
+WRONG["named_parameters"] = [(without_lists, ("[no-lists]", "[shared-twice]"))]
 
 # --- mean_square -----------------------------------------------------------------------------------------
 

@@ -81,14 +81,9 @@ WRONG = {
         (lambda step: how_many_steps(step) - 1, ("[steps]", "[one-step-early]")),
         (lambda step: float(np.cumsum(np.full(100_000, step))[-1]), "Right only on: float16(1); float16(4)"),
     ],
-    "safe_norm": [
-        (lambda g: float(g.max()) * through_vdot(g / (float(g.max()) or 1.0)), "[not-in-size]"),
-    ],
+    "safe_norm": [(lambda g: float(g.max()) * through_vdot(g / (float(g.max()) or 1.0)), "[not-in-size]")],
     "largest_scale": [
-        (
-            lambda g: 2.0 ** np.floor(np.log2(65504 / float(g.max()))),
-            ("[not-in-size]", "[rounded-down]"),
-        ),
+        (lambda g: 2.0 ** np.floor(np.log2(65504 / float(g.max()))), ("[not-in-size]", "[rounded-down]"))
     ],
     "merged_moments": [
         (

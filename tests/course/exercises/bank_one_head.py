@@ -182,6 +182,4 @@ def root_of_the_variance(d_k, std_q, std_k):
 
 
 RIGHT["score_scale"] = [power_of_minus_a_half, root_of_the_variance]
-WRONG["score_scale"] = [
-    (lambda d_k, std_q, std_k: 1 / d_k, ("[no-deviations]", "[no-root]")),
-]
+WRONG["score_scale"] = [(lambda d_k, std_q, std_k: 1 / d_k, ("[no-deviations]", "[no-root]"))]

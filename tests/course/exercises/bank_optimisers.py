@@ -122,9 +122,7 @@ def into_the_parameters(parameters, gradients, lr, beta1):
 
 
 RIGHT["momentum_steps"] = [with_a_state_each]
-WRONG["momentum_steps"] = [
-    (into_the_parameters, "`parameters`"),
-]
+WRONG["momentum_steps"] = [(into_the_parameters, "`parameters`")]
 
 # --- largest_rate ----------------------------------------------------------------------------------------
 
@@ -139,7 +137,7 @@ def by_a_loop(curvatures, beta1):
 
 RIGHT["largest_rate"] = [in_one_line, by_a_loop]
 WRONG["largest_rate"] = [
-    (lambda curvatures, beta1: 3.8 / max(curvatures), "Right only on: the page's valley"),
+    (lambda curvatures, beta1: 3.8 / max(curvatures), "Right only on: the page's valley")
 ]
 
 # --- shortest_warmup -------------------------------------------------------------------------------------

@@ -109,9 +109,7 @@ def half_a_start_by_equals(table):
 
 
 RIGHT["table_fault"] = [with_norms, with_loops]
-WRONG["table_fault"] = [
-    (half_a_start_by_equals, ("[floats-by-equals]", "[half-a-start]")),
-]
+WRONG["table_fault"] = [(half_a_start_by_equals, ("[floats-by-equals]", "[half-a-start]"))]
 
 # --- first_rise ------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ def sums_first(model, batches, optimizer, schedule, parts):
 
 RIGHT["train_in_parts"] = [with_a_counter, sums_first, scheduled_first]
 WRONG["train_in_parts"] = [
-    (summed_and_scheduled_on_the_way, ("Divide each loss by `parts`", "calls `schedule.step()` 8 times")),
+    (summed_and_scheduled_on_the_way, ("Divide each loss by `parts`", "calls `schedule.step()` 8 times"))
 ]
 
 # --- words_needed ----------------------------------------------------------------------------------------

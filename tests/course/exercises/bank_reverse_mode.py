@@ -191,13 +191,8 @@ WRONG = {
         (x_centred_in_place, ("it changes `x`", "[no-two]")),
         (with_a_mean_in_double, "are float64 for float32"),
     ],
-    "differentiate": [
-        (sorted_by_recursion(Overwriting), ("[one-use]", "[slope-at-the-input]")),
-    ],
+    "differentiate": [(sorted_by_recursion(Overwriting), ("[one-use]", "[slope-at-the-input]"))],
     "smallest_peak": [
-        (
-            lambda n: min(-(-n // k) + k for k in range(1, n + 1)),
-            ("[first-input-twice]", "[any-k]"),
-        ),
+        (lambda n: min(-(-n // k) + k for k in range(1, n + 1)), ("[first-input-twice]", "[any-k]"))
     ],
 }

@@ -66,9 +66,7 @@ def one_before_or_minus_one(d_k, peak, bandwidth):
 
 
 RIGHT["from_which_length"] = [solved_for_the_length, bisected]
-WRONG["from_which_length"] = [
-    (one_before_or_minus_one, ("[last-that-waits]", "[no-such-length]")),
-]
+WRONG["from_which_length"] = [(one_before_or_minus_one, ("[last-that-waits]", "[no-such-length]"))]
 
 # --- worth_trying ----------------------------------------------------------------------------------------
 
@@ -115,6 +113,4 @@ def as_it_stands(x):
 
 
 RIGHT["gelu_in_16_passes"] = [by_a_sigmoid, half_in_the_constants]
-WRONG["gelu_in_16_passes"] = [
-    (as_it_stands, ("it makes 18 passes", "[same-passes]")),
-]
+WRONG["gelu_in_16_passes"] = [(as_it_stands, ("it makes 18 passes", "[same-passes]"))]

@@ -47,7 +47,7 @@ def split_with(word, vocabulary, *, shortest=False, keep=True):
 
 RIGHT["split_word"] = [split_with]
 WRONG["split_word"] = [
-    (lambda w, v: split_with(w, v, shortest=True, keep=False), ("[shortest-piece]", "[no-marks]")),
+    (lambda w, v: split_with(w, v, shortest=True, keep=False), ("[shortest-piece]", "[no-marks]"))
 ]
 
 # --- two_rules --------------------------------------------------------------------------------------------
@@ -122,10 +122,7 @@ def rebuilt(word_counts, n, *, weigh=True, marks=True):
 
 RIGHT["mended_merges"] = [rebuilt]
 WRONG["mended_merges"] = [
-    (
-        lambda c, n: rebuilt(c, n, weigh=False, marks=False),
-        ("[words-once]", "[marks-in-middle]"),
-    ),
+    (lambda c, n: rebuilt(c, n, weigh=False, marks=False), ("[words-once]", "[marks-in-middle]"))
 ]
 
 # --- fewest_pieces ----------------------------------------------------------------------------------------
@@ -158,8 +155,5 @@ def gain_with(n, c_a, c_b, c_ab, *, shrink=True, new=True):
 
 RIGHT["likelihood_gain"] = [gain_with]
 WRONG["likelihood_gain"] = [
-    (
-        lambda *x: gain_with(*x, shrink=False, new=False),
-        ("[same-length]", "[no-new-piece]"),
-    ),
+    (lambda *x: gain_with(*x, shrink=False, new=False), ("[same-length]", "[no-new-piece]"))
 ]

@@ -443,10 +443,7 @@ def in_archive(path, name, **answers):
 
 @pytest.mark.parametrize(
     ("own", "archive", "inside"),
-    [
-        (MOODLE, "Two_2_assignsubmission_file_hw.zip", MOODLE),
-        ("one.ipynb", "two.zip", "one.ipynb"),
-    ],
+    [(MOODLE, "Two_2_assignsubmission_file_hw.zip", MOODLE), ("one.ipynb", "two.zip", "one.ipynb")],
 )
 def test_a_students_archive_replaces_nothing_of_anothers(tmp_path, own, archive, inside):
     hand_in(tmp_path / "in" / own, time=1_000_000, score_scale=FINE)
@@ -783,11 +780,7 @@ def test_paths_from_the_folder_of_the_call_are_kept_from_answers(tmp_path):
     (tmp_path / "grades.csv.state.json").write_text("{}")
     (tmp_path / "free.txt").write_text("free")
     read = f"def score_scale(*_):\n    return open('{tmp_path}/' + NAME).read()\n"
-    for student, name in (
-        ("anna", "in/ben.ipynb"),
-        ("ben", "grades.csv.state.json"),
-        ("cara", "free.txt"),
-    ):
+    for student, name in (("anna", "in/ben.ipynb"), ("ben", "grades.csv.state.json"), ("cara", "free.txt")):
         hand_in(tmp_path / "in" / f"{student}.ipynb", score_scale=f"NAME = {name!r}\n{read}")
     own = "def score_scale(*_):\n    open('x', 'w').close()\n    raise ValueError(open('x').read() == '')\n"
     hand_in(tmp_path / "in" / "dan.ipynb", score_scale=own)

@@ -363,11 +363,7 @@ CASES = {
         "no",
         "may not read",
     ),
-    "at the end": (
-        "import atexit\natexit.register(print, 'attend: right.')\n" + WRONG,
-        "no",
-        NO_SOFTMAX,
-    ),
+    "at the end": ("import atexit\natexit.register(print, 'attend: right.')\n" + WRONG, "no", NO_SOFTMAX),
     "a text that brings down parsers": (
         "x = " + "-" * 90_000 + "1\n" + RIGHT,
         "no",

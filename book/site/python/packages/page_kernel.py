@@ -121,11 +121,7 @@ class Kernel:
         streams = Stream("stdout", self._put), Stream("stderr", self._put)
         error: BaseException | None = None
         self._unshown = None
-        with (
-            contextlib.redirect_stdout(streams[0]),
-            contextlib.redirect_stderr(streams[1]),
-            self._in_place(),
-        ):
+        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]), self._in_place():
             try:
                 value = do()
                 if value is not None:
