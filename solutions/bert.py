@@ -188,7 +188,7 @@ def losses(batch, model):
     return mlm, cross_entropy(pooled @ W + b, batch["next_sentence_label"])
 
 def new_model(V, d=64, h=2, N=2, L_max=64, seed=0):
-    """Initialised as BERT is (chapter 3): matrices normal with standard deviation 0.02, biases 0, gains 1."""
+    """As BERT (chapter 3), which redraws what is far out: matrices normal with deviation 0.02, biases 0, gains 1."""
     rng = np.random.default_rng(seed)
     def new(*shape, mean=0.0, std=0.0):
         return Tensor(mean + std * rng.standard_normal(shape), requires_grad=True)
@@ -340,7 +340,7 @@ def main(path, steps=2000):
             print(f"\rstep {step}: words {mlm:.2f} nats, pairs {nsp:.2f}, {left:.0f} s left  ", end="", flush=True)
     except KeyboardInterrupt:
         print("\nstopped", end="")
-    for sentence in sorted(sentences, key=len)[len(sentences) // 2 :][:6]:
+    for sentence in sorted((one[:61] for one in sentences), key=len)[len(sentences) // 2 :][:6]:  # `pack` adds three
         gap = len(sentence) // 2
         shown = [*sentence[:gap], "[MASK]", *sentence[gap + 1 :]]
         guesses = ", ".join(f"{piece} {p:.0%}" for piece, p in fill(shown, model, ids)[0])

@@ -236,7 +236,8 @@ SENTENCES = [
 
 def test_the_command_trains_and_guesses(tmp_path):
     text = tmp_path / "some.txt"
-    text.write_text(" ".join(SENTENCES), "utf-8")
+    longest = "The cat sees " + "the cow and " * 30 + "the fish."  # longer than a text of the model
+    text.write_text(" ".join([*SENTENCES[1:], longest]), "utf-8")
     out, err = run(text, "3").communicate(timeout=100)
     assert err == ""
     assert out.startswith("12 sentences, ")
