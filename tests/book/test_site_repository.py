@@ -36,6 +36,8 @@ def page(folder: Path, address: str) -> str:
     names = ("index", "arrays", "reverse_mode", "one_head", "many_heads", "glossary", "references")
     texts = {"index": "# Start\n\nText.\n", "one_head": chapter}
     small_book(folder, {name: texts.get(name, "") for name in names}, address)
+    config = folder / "_config.yml"
+    config.write_text(config.read_text("utf-8").replace("branch: main", "branch: next"), "utf-8")
     (folder / "book" / "references.md").write_text(
         "# References\n\n```{bibliography}\n:all:\n:list: bullet\n```\n", encoding="utf-8"
     )
@@ -58,17 +60,17 @@ LISTING = "*From `minigrad/ops/fused.py`:*\n\n```python\ndef f(x):\n    y = x\n.
 
 def test_with_the_address(tmp_path: Path):
     text = page(tmp_path, ADDRESS)
-    binder = 'href="https://mybinder.org/v2/gh/Someone/course/main?urlpath=lab/tree/'
-    colab = 'href="https://colab.research.google.com/github/Someone/course/blob/main/'
+    binder = 'href="https://mybinder.org/v2/gh/Someone/course/next?urlpath=lab/tree/'
+    colab = 'href="https://colab.research.google.com/github/Someone/course/blob/next/'
     assert f'{binder}book/one_head.ipynb"' in text
     assert f'{colab}book/one_head.ipynb"' in text
     assert f'{binder}exercises/one_head.ipynb"' in text
     assert f'{colab}exercises/one_head.ipynb"' in text
-    assert f'href="{ADDRESS}/blob/main/minigrad/ops/fused.py"' in text
-    assert f'href="{ADDRESS}/blob/main/minigrad/ops/fused.py#L5-L6"' in text
+    assert f'href="{ADDRESS}/blob/next/minigrad/ops/fused.py"' in text
+    assert f'href="{ADDRESS}/blob/next/minigrad/ops/fused.py#L5-L6"' in text
     assert "minigrad/none.py</" in re.sub(r"</?span[^>]*>", "", text)
-    assert "main/minigrad/none.py" not in text
-    assert f'href="{ADDRESS}/edit/main/book/one_head.ipynb"' in text
+    assert "next/minigrad/none.py" not in text
+    assert f'href="{ADDRESS}/edit/next/book/one_head.ipynb"' in text
     assert f'href="{ADDRESS}/issues/new' in text
     site = "https://someone.github.io/course/"
     assert f'<meta property="og:image" content="{site}_static/preview.png">' in text
