@@ -58,3 +58,12 @@ def test_a_training_of_other_steps_is_refused(own, tmp_path):
     Training(own, 2, keep=tmp_path / "run.npz").run(2)
     with pytest.raises(ValueError, match=r"keeps \[steps, seed\] \[2, 0\], and not \[6, 0\]"):
         Training(own, 6, keep=tmp_path / "run.npz")
+
+
+@pytest.mark.slow
+def test_two_thousand_steps_find_out_which_sentences_follow():
+    training = Training(OwnFile(course_file().read_text(encoding="utf-8"), ()), 2000)
+    training.run(2000)
+    words, right = training.held_out()
+    assert pretraining_own.floor_of_words() < words < 1
+    assert 0.7 < right < 0.9  # of 128 pairs; a coin is above 0.64 once in a thousand times
