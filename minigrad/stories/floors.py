@@ -162,20 +162,27 @@ class Scorer:
 
         Whether b goes on from a is not given: it is as often the end of another story.
         """
-        of_a, of_b = self.probability(a), self.probability(b, len(a))
-        found = []
-        for text_a, text_b in _each_hidden(a, b):
-            in_a = text_b is b
-            alone = self.fillings(text_a) if in_a else self.fillings(text_b, len(a))
-            other = of_b if in_a else of_a
-            weights = {word: p * other for word, p in alone.items()}
-            for word, p in self.fillings([*text_a, *text_b]).items():
-                weights[word] = weights.get(word, self.number(0)) + p
-            total = sum(weights.values(), start=self.number(0))
-            if not total:
-                raise GrammarError(f"the grammar writes no such pair: {_shown(text_a)} | {_shown(text_b)}")
-            found.append({str(word): p / total for word, p in weights.items() if p})
-        return found
+        return [self.hidden_word(a, b, place) for place in range(sum(map(len, (*a, *b))))]
+
+    def hidden_word(self, a: Sequence[Text], b: Sequence[Text], place: int) -> dict[str, float]:
+        """The same for one word alone. place: of the word, counted from 0 through both texts."""
+        in_a, text = place < sum(map(len, a)), [list(sentence) for sentence in (*a, *b)]
+        for sentence in text:
+            if 0 <= place < len(sentence):
+                sentence[place] = HIDDEN
+            place -= len(sentence)
+        if in_a:
+            alone, other = self.fillings(text[: len(a)]), self.probability(b, len(a))
+        else:
+            alone, other = self.fillings(text[len(a) :], len(a)), self.probability(a)
+        weights = {word: p * other for word, p in alone.items()}
+        for word, p in self.fillings(text).items():
+            weights[word] = weights.get(word, self.number(0)) + p
+        total = sum(weights.values(), start=self.number(0))
+        if not total:
+            halves = " | ".join(map(_shown, (text[: len(a)], text[len(a) :])))
+            raise GrammarError(f"the grammar writes no such pair: {halves}")
+        return {str(word): p / total for word, p in weights.items() if p}
 
     # --- Sentence by sentence ---
 
@@ -211,15 +218,6 @@ class Scorer:
         for (_, filler), p in ways.items():
             found[filler] += p
         return dict(found)
-
-
-def _each_hidden(a: Sequence[Text], b: Sequence[Text]) -> Iterator[tuple[Sequence[Text], Sequence[Text]]]:
-    """The pair with each of its words hidden, one at a time."""
-    for part in (a, b):
-        for i, sentence in enumerate(part):
-            for j in range(len(sentence)):
-                hidden = [*part[:i], [*sentence[:j], HIDDEN, *sentence[j + 1 :]], *part[i + 1 :]]
-                yield (hidden, b) if part is a else (a, hidden)
 
 
 def _shown(text: Sequence[Text]) -> str:

@@ -14,7 +14,10 @@ import pytest
 from bert_course.common.live_examples import Example, best_possible
 from minigrad.text.wordpiece import MASK
 
-pytestmark = pytest.mark.numpy_only("the page is made on the CPU")
+pytestmark = [
+    pytest.mark.numpy_only("the page is made on the CPU"),
+    pytest.mark.xdist_group("game"),  # in one process, so that the rounds are drawn once
+]
 
 STATIC = Path(__file__).resolve().parents[2] / "book" / "site" / "static"
 

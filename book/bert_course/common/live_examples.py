@@ -132,7 +132,7 @@ def best_possible(example: Example) -> dict[str, float]:
         sentences_of(half.replace(MASK, example.word))
         for half in (halves if len(halves) == 2 else (*halves, ""))
     )
-    found = Scorer(SETTINGS["light"]).hidden_words(a, b)[place]
+    found = Scorer(SETTINGS["light"]).hidden_word(a, b, place)
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 

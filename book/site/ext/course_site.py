@@ -41,15 +41,15 @@ PARTS = (
 # icon fonts, which a browser refuses, and the settings of thebe, which is off (and would ask a CDN). And the second
 # <h1>, which repeats the title on paper.
 LOUD = re.compile(
-    r'\s*<link rel="preload" as="font"[^>]*>'
-    r"|\s*<link[^>]*/fontawesome/[^>]*>|\s*<script[^>]*/fontawesome/[^>]*></script>"  # icons.css draws its icons
-    r"|\s*<script>(?:const|let|var) THEBE_JS_URL.*?</script>"
-    r"|\s*<script[^>]*sphinx-thebe\.js[^>]*></script>"
-    r'|\s*<link[^>]*href="[^"]*(?:sphinx-thebe|sphinx-design\.min)\.css[^>]*>'
-    r"|\s*<script[^>]*design-tabs\.js[^>]*></script>"  # no page has a card or a tab
-    r'|\s*<script type="text/x-thebe-config">.*?</script>'
-    r"|\s*<script>kernelName = .*?</script>"
-    r'|(?<=<div id="jb-print-docs-body" class="onlyprint">)\s*<h1>.*?</h1>',
+    r'<link rel="preload" as="font"[^>]*>'
+    r"|<link[^>]*/fontawesome/[^>]*>|<script[^>]*/fontawesome/[^>]*></script>"  # icons.css draws its icons
+    r"|<script>(?:const|let|var) THEBE_JS_URL.*?</script>"
+    r"|<script[^>]*sphinx-thebe\.js[^>]*></script>"
+    r'|<link[^>]*href="[^"]*(?:sphinx-thebe|sphinx-design\.min)\.css[^>]*>'
+    r"|<script[^>]*design-tabs\.js[^>]*></script>"  # no page has a card or a tab
+    r'|<script type="text/x-thebe-config">.*?</script>'
+    r"|<script>kernelName = .*?</script>"
+    r'|(?P<kept><div id="jb-print-docs-body" class="onlyprint">)\s*<h1>.*?</h1>',
     re.DOTALL,
 )
 
@@ -59,7 +59,7 @@ def quiet(app: Any, error: Exception | None) -> None:
     if error is None and app.builder.name == "html":
         for page in Path(app.outdir).rglob("*.html"):
             text = page.read_text(encoding="utf-8")
-            page.write_text(LOUD.sub("", text), encoding="utf-8")
+            page.write_text(LOUD.sub(r"\g<kept>", text), encoding="utf-8")
 
 
 def add_files(app: Any, config: Any) -> None:

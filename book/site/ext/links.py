@@ -375,8 +375,8 @@ class Links(SphinxPostTransform):
         """Links for terms that the page has not had so far; `met` notes them."""
         taken = [found.span() for found in NOT_TERMS.finditer(text)]
         for term in terms:
-            found = term.pattern.search(text)
-            if term.name in met or not found:
+            found = None if term.name in met else term.pattern.search(text)
+            if not found:
                 continue
             if any(found.start() < end and start < found.end() for start, end in taken):
                 continue  # within a longer term, or not a term at all

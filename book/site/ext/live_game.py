@@ -73,7 +73,7 @@ def _candidates() -> Iterator[tuple[Round, float]]:
         places = [n for n, word in enumerate(pair.words) if word.slot not in ("glue", "preposition", "place")]
         place = int(rng.choice(places))
         word = pair.words[place]
-        exact = scorer.hidden_words(pair.text_a, pair.text_b)[place]
+        exact = scorer.hidden_word(pair.text_a, pair.text_b, place)
         likely = [one for one in sorted(exact, key=lambda one: (-exact[one], one)) if exact[one] > SMALL]
         choices = likely[:CHOICES]
         if word.text not in choices:
