@@ -21,8 +21,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A page is opened once for all tests (`visited`); those of this file change its colours and its code.
     items.sort(key=lambda item: item.path.name == "test_accessibility.py")
     for item in items:
-        if {"built", "small_site", "running_site"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group("book"))  # in one process, so that it is built once
+        # All of one site in one process, so that it is built once.
+        for name in ("built", "small_site", "running_site"):
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+                break
 
 
 @pytest.fixture(scope="session")

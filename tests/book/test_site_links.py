@@ -10,7 +10,7 @@ import bs4
 import pytest
 from building import build, small_book
 
-pytestmark = [pytest.mark.no_arrays, pytest.mark.xdist_group("book")]
+pytestmark = [pytest.mark.no_arrays, pytest.mark.xdist_group("links")]
 
 TEXT = r"""# 7. One attention head, chapter 2
 
