@@ -165,8 +165,13 @@ class Scorer:
         return [self.hidden_word(a, b, place) for place in range(sum(map(len, (*a, *b))))]
 
     def hidden_word(self, a: Sequence[Text], b: Sequence[Text], place: int) -> dict[str, float]:
-        """The same for one word alone. place: of the word, counted from 0 through both texts."""
+        """The same for one word alone. place: of the word, counted from 0 through both texts.
+
+        Raises IndexError for a place with no word, GrammarError for a pair that the grammar cannot write.
+        """
         in_a, text = place < sum(map(len, a)), [list(sentence) for sentence in (*a, *b)]
+        if place not in range(count := sum(map(len, text))):
+            raise IndexError(f"place must be within 0 … {count - 1}, got {place}")
         for sentence in text:
             if 0 <= place < len(sentence):
                 sentence[place] = HIDDEN

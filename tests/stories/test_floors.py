@@ -240,5 +240,10 @@ def test_what_the_grammar_cannot_write():
     pair = draw_pairs(SETTINGS["light"], 1, seed=0)[0]
     with pytest.raises(GrammarError, match=r"writes no such pair: adam eats \. \|"):
         scorer.is_next([["adam", "eats", "."]], pair.text_b)
+    with pytest.raises(GrammarError, match=r"writes no such pair: \[MASK\] eats \. \|"):
+        scorer.hidden_word([["adam", "eats", "."]], pair.text_b, 0)
+    for place in (-1, len(pair.words)):
+        with pytest.raises(IndexError, match=f"place must be within 0 … {len(pair.words) - 1}, got {place}"):
+            scorer.hidden_word(pair.text_a, pair.text_b, place)
     with pytest.raises(GrammarError, match="at most 4 sentences"):
         scorer.probability([*pair.text_a, *pair.text_b, ["adam", "."]])
