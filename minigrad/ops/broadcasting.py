@@ -5,10 +5,12 @@ from __future__ import annotations
 from minigrad import backend
 from minigrad.graph import Array
 
+_broadcast_shapes = backend.get("numpy").xp.broadcast_shapes  # arithmetic on the host, whatever the backend
+
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that `shapes` broadcast to; raises ValueError if they do not."""
-    return backend.get("numpy").xp.broadcast_shapes(*shapes)
+    return shapes[0] if len(set(shapes)) == 1 else _broadcast_shapes(*shapes)
 
 
 def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:

@@ -185,12 +185,17 @@ def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.nda
     """
     if in_float32 := np.float32 in (got.dtype, want.dtype):
         rtol, atol = max(rtol, min(1e5 * rtol, 1e-4)), max(atol, min(1e5 * atol, 1e-6))
-    terms = np.abs(want) if want.dtype.kind == "f" else np.zeros(0)
-    largest = float(terms[terms < MASKING].max(initial=0))
-    rounding = ROUNDINGS * float(np.finfo(np.float32 if in_float32 else np.float64).eps)
-    # The lowest and the largest number are further apart than a float can say
-    with np.errstate(over="ignore"):
-        return np.isclose(got, want, rtol=rtol, atol=max(atol, rounding * largest), equal_nan=True)
+    got, numbers = (array.astype(np.result_type(array, 1.0), copy=False) for array in (got, want))
+    # The lowest and the largest number are further apart than a float can say, and inf - inf is NaN.
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.abs(numbers)
+        if want.dtype.kind == "f":
+            largest = float(sizes.max(initial=0, where=sizes < MASKING))
+            atol = max(
+                atol, ROUNDINGS * float(np.finfo(np.float32 if in_float32 else np.float64).eps) * largest
+            )
+        near = np.abs(got - numbers) <= atol + rtol * sizes
+    return (near & (sizes < np.inf)) | (got == numbers) | ((got != got) & (numbers != numbers))
 
 
 def has_digits(value: Any) -> bool:

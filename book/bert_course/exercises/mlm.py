@@ -218,8 +218,8 @@ def _hider(fault: str, seed: int) -> Hide:
 
     def hide(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         draws = np.random.default_rng(seed) if fault == "same places" else rng
-        never = [] if fault == "special tokens" else [PAD, CLS, SEP]
-        may = np.flatnonzero(~np.isin(ids, never))
+        special = np.zeros(len(ids), bool) if fault == "special tokens" else ids < MASK
+        may = np.flatnonzero(~special)
         length = len(ids) if fault == "padding counts" else int((ids != PAD).sum())
         chosen = draws.permutation(may)[: max(1, round(0.15 * length))]
         fate = rng.random(len(chosen))
@@ -228,7 +228,7 @@ def _hider(fault: str, seed: int) -> Hide:
         shown, labels = ids.copy(), np.full(len(ids), -100)
         labels[chosen] = ids[chosen]
         if fault == "too many labels":
-            labels = np.where(np.isin(ids, [PAD, CLS, SEP]), -100, ids)
+            labels = np.where(special, -100, ids)
         shown[chosen[fate < 0.8]] = MASK
         swapped = chosen[(fate >= 0.8) & (fate < 0.9)]
         shown[swapped] = rng.integers(0, 5 if fault == "random piece" else SIZE, len(swapped))
