@@ -346,27 +346,35 @@ def needed_figure(names: Sequence[str], needed: np.ndarray) -> Picture:
     return figure(plot, alt, (5.4, 3.2))
 
 
-def _named(axes: Any, places: np.ndarray) -> None:
-    """The heads' names beside their points, from left to right by turns above on the right and below on the left."""
-    for turn, k in enumerate(np.argsort(places[:, 0])):
-        away, side = ((4, 4), "left") if turn % 2 else ((-4, -11), "right")
-        axes.annotate(
-            head_name(k), places[k], away, textcoords="offset points", fontsize=10, horizontalalignment=side
-        )
+def pairs_figure(
+    pairs: Sequence[tuple[str, str]], habits: Sequence[str], alone: np.ndarray, both: np.ndarray
+) -> Picture:
+    """How much the loss rises without two heads at once, beside the sum of what each costs. Both (pairs,).
 
-
-def visible_figure(visible: np.ndarray, needed: np.ndarray, label: str) -> Picture:
-    """What dropping each head adds to the loss, against how sharp its map is. Both (heads,)."""
+    habits: of the two heads, a few words for each pair.
+    """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
-        axes.plot(visible, needed, "o", color=colours["first"])
-        _named(axes, np.stack([visible, needed], axis=1))
-        axes.set(xlabel=label, ylabel="more loss without the head (nats)")
-        axes.margins(0.1)
+        rows = np.arange(len(pairs))[::-1]
+        for up, name, numbers, shade in (
+            (0.2, "each alone, summed", alone, colours["first"]),
+            (-0.2, "removed together", both, colours["second"]),
+        ):
+            axes.barh(rows + up, numbers, 0.38, color=shade, label=name)
+            for row, number in zip(rows, numbers, strict=True):
+                axes.text(number + 0.006, row + up, f"{number:.2f}", va="center", fontsize=11)
+        labels = [f"{one} and {other}\n{habit}" for (one, other), habit in zip(pairs, habits, strict=True)]
+        axes.set_yticks(rows, labels, fontsize=11)
+        axes.set(xlabel="more loss (nats)", xlim=(0, 1.12 * both.max()))
+        axes.legend(fontsize=11, loc="center right")
+        axes.grid(False, axis="y")
 
-    return figure(
-        plot,
-        "Each of the sixteen heads is a point, placed by how sharp its map is and by how much the loss rises "
-        "without it.",
+    told = ", ".join(
+        f"{' and '.join(pair)} {two:.2f} and {sum_of:.2f}"
+        for pair, two, sum_of in zip(pairs, both, alone, strict=True)
     )
+    alt = (
+        f"Two bars for each pair of heads, more loss when both are removed and the sum of each alone: {told}."
+    )
+    return figure(plot, alt, (5.4, 4.2))
