@@ -265,6 +265,17 @@ def boxes_are_whole(notebook: Any) -> Iterator[str]:
                 yield f"{cell.id}: a box is called {title!r}; its name begins with one of {', '.join(BOXES)}"
 
 
+def charges_nobody(notebook: Any) -> Iterator[str]:
+    """A reader has never seen the sources: above the line no mistake of theirs has a number, but in appendix A."""
+    if notebook.cells[0].source.startswith(ERRATA_PAGE):
+        return
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and re.search(
+            r"\berrat(um|a) \d", BOX.sub("", cell.source), re.IGNORECASE
+        ):
+            yield f"{cell.id}: an erratum's number stands above the line; tell the mistake, or put it into a box"
+
+
 SHOWN = {"show", "figure", "player", "table", "attention_map"}
 
 
@@ -482,6 +493,7 @@ IN_CHAPTERS: list[Rule] = [
     code_fits_the_page,
     imports_once,
     boxes_are_whole,
+    charges_nobody,
     shows_what_it_makes,
     prints_what_it_computed,
     says_numbers,
@@ -674,6 +686,7 @@ BROKEN: list[tuple[Rule, Callable[[Any], None]]] = [
     (boxes_are_whole, written("\n\n<details>\n<summary>Going further</summary>\n\ntext\n")),
     (boxes_are_whole, written("\n\n<details>\n<summary>More</summary>\n\ntext\n\n</details>")),
     (boxes_are_whole, written("\n\n:::{dropdown} Going further\ntext\n:::")),
+    (charges_nobody, written("Some write it the other way (errata 3 and 5).")),
     (code_fits_the_page, source("x = 1" + " + 1" * 19)),
     (code_fits_the_page, source("x = 1\n" * 16)),
     (shows_what_it_makes, source("show(f)\nprint(1)")),
