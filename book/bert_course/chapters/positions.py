@@ -51,6 +51,11 @@ class OneLayer(nn.Module):
 
     def forward(self, ids: np.ndarray, start: int = 0) -> Tensor:
         """ids (B, L) at the positions from `start` on -> (B, L, WORDS)."""
+        A, V = self.attend(ids, start)
+        return self.decoder(A @ V)
+
+    def attend(self, ids: np.ndarray, start: int = 0) -> tuple[Tensor, Tensor]:
+        """The head's weights (B, L, L) and its values (B, L, D_MODEL)."""
         L = ids.shape[1]
         x = self.words(ids)  # (B, L, d_model)
         if self.kind == "learned":
@@ -68,7 +73,7 @@ class OneLayer(nn.Module):
         elif self.kind == "ALiBi":
             place = np.arange(L)
             scores = scores + Tensor(-SLOPE * np.abs(place - place[:, None]), dtype=scores.dtype)
-        return self.decoder(ops.softmax(scores) @ v)
+        return ops.softmax(scores), v
 
 
 def batch_of(rng: np.random.Generator, n: int, L: int, task: str) -> tuple[np.ndarray, np.ndarray]:
