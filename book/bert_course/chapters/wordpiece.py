@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 from bert_course.common.pencil import box, words
@@ -167,3 +169,41 @@ def size_curves(
         "of words but stays above zero; with WordPiece it is zero at every size.",
         size=(5.4, 4.2),
     )
+
+
+def endings_figure(groups: Mapping[str, Mapping[str, float]], named: Sequence[str]) -> Picture:
+    """How much more often than by chance words are cut before each string: a dot a string, a row a group, its median.
+
+    named: the strings whose dots have their names beside them.
+    """
+    from bert_course.common.figures import figure
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for row, strings in enumerate(groups.values()):
+            colour = colours["first" if row == 0 else "second"]
+            stacked: Counter[float] = Counter()
+            for string, times in sorted(strings.items(), key=lambda one: one[1]):
+                x = round(times * 10) / 10  # dots of one tenth stand above each other
+                y = 0.055 * stacked[x] - row
+                stacked[x] += 1
+                axes.plot(x, y, "o", color=colour, markersize=5)
+                if string in named:
+                    axes.plot([x, x], [y + 0.04, 0.36 - row], color=colour, linewidth=0.8)
+                    axes.text(x, 0.38 - row, f"-{string}", ha="center", fontsize=11, color=colour)
+            middle = median(strings.values())
+            axes.plot([middle, middle], [-row - 0.1, -row + 0.62], color=colours["ink"], linewidth=1.2)
+            axes.text(middle, -row + 0.65, "median", ha="center", fontsize=11)
+        axes.axvline(1, color=colours["ink"], linestyle="--", linewidth=1)
+        axes.text(0.97, -1.26, "chance", ha="right", fontsize=11)
+        axes.set_yticks([0.1, -0.9], list(groups), fontsize=11)
+        axes.set(
+            xlabel="cut right before it, times as often as by chance", xlim=(-0.1, 3.8), ylim=(-1.3, 0.85)
+        )
+        axes.grid(False)
+
+    told = "; ".join(
+        f"{len(strings)} {group}, median {median(strings.values()):.1f}" for group, strings in groups.items()
+    )
+    alt = f"A dot for each string, placed by how much more often than by chance words are cut before it: {told}."
+    return figure(plot, alt.replace("\n", " "), (5.6, 4.0))
