@@ -106,6 +106,18 @@ def plurals(tokenizer: WordPieceTokenizer) -> tuple[np.ndarray, np.ndarray]:
     return one, several
 
 
+def alike_in_letters(
+    tokenizer: WordPieceTokenizer, one: np.ndarray, several: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """For each id of `one` another piece with the same first three letters, drawn, not in `several`; 0 if none."""
+    starts = np.array([piece[:3] for piece in tokenizer.vocab])
+    found = []
+    for i, plural in zip(one, several, strict=True):
+        others = np.setdiff1d(np.flatnonzero(starts == starts[i]), [i, plural])
+        found.append(rng.choice(others) if len(others) else 0)
+    return np.array(found)
+
+
 def rank_curves(ranks: Mapping[str, np.ndarray], pieces: int) -> Picture:
     """For each case the share (%) of words whose partner has at most this rank, of as many pieces."""
     at = np.unique(np.geomspace(1, pieces, 60).round())
@@ -117,14 +129,14 @@ def rank_curves(ranks: Mapping[str, np.ndarray], pieces: int) -> Picture:
             share = [100 * (values <= limit).mean() for limit in at]
             axes.plot(at, share, color=colours[colour], label=name)
         axes.legend(loc="upper left")
-        axes.set(xlabel="rank of the plural", ylabel="words (%)", xlim=(1, pieces), ylim=(0, 100))
+        axes.set(xlabel="rank of the partner", ylabel="words (%)", xlim=(1, pieces), ylim=(0, 100))
         axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
 
     return figure(
         plot,
         "Share of words whose partner has at most a given rank. For a word's own plural the curve rises from the "
-        "first ranks on; for another word's plural, and in the table as it was drawn, it stays near zero until "
-        "ranks in the hundreds.",
+        "first ranks on; for another word's plural, and for a word with the same first letters, it stays near zero "
+        "until ranks in the hundreds.",
     )
 
 

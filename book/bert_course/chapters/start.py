@@ -110,7 +110,7 @@ def factor_bars(falls: Mapping[str, float]) -> Picture:
             axes.barh([row], [factor - 1], 0.6, left=1, color=ink)
             axes.text(factor + 0.06, row, f"{factor:.1f}", va="center", fontsize=11)
         axes.set_yticks(rows, list(falls))
-        axes.set(xlim=(1, 5), xlabel="times less likely, with these words hidden too")
+        axes.set(xlim=(1, 5), xlabel="times less likely with these hidden")
         axes.grid(False, axis="y")
 
     alt = "How many times less likely the true word becomes: " + ", ".join(
