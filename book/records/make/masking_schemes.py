@@ -1,6 +1,6 @@
-"""Four ways to hide words, on a language whose probabilities are known: the record that chapter `mlm` shows.
+"""The paper's six ways to hide words, on a language whose probabilities are known: the record that chapter `mlm` shows.
 
-20 runs of about half a minute on one core. All schemes have the same rate and the same texts;
+30 runs of about half a minute on one core. All schemes have the same rate and the same texts;
 `book/bert_course/chapters/mlm.py` says what they are, and what is stored of a run (`score_on_the_ring`).
 """
 
