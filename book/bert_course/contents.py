@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-ERRATA = 71  # the sources' mistakes are numbered 1 to 71, some are withdrawn; the chapter "errata" runs them
-
 
 class Chapter(NamedTuple):
     """One chapter.

@@ -2,19 +2,20 @@
 
 An entry says what the document has, what is right and who says so, what sort of mistake it is and whose, on what
 evidence this course says so, where it is run, and which exercise's check turns it down. What its formula computes
-beside the right one is in `errata_runs.py`. A charge that does not hold keeps its number, withdrawn, with the reason.
+beside the right one is in `errata_runs.py`. Numbers that are missing belonged to charges that did
+not hold.
 """
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from bert_course.check.exercise import EXERCISES, Exercise
 from bert_course.check.mistakes import Mistake
-from bert_course.contents import NUMBERS, numbered
+from bert_course.contents import NUMBERS
 
 # Each document and the number of its first erratum.
 SOURCES = {"formulas": 1, "article": 16, "walk-through": 39, "notes": 49, "essay": 54, "between them": 65}
@@ -43,34 +44,29 @@ WHOSE = {
     "paper": "a paper, which the document follows",
 }
 
-# What an entry needs beside `number`, `says` and `chapters` while it stands. A withdrawn one has none of it.
-CHARGE = ("right", "primary", "kind", "evidence", "whose")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Erratum:
-    """A mistake or a gap in one of the five documents, or a contradiction between them; or a charge that is withdrawn.
+    """A mistake or a gap in one of the five documents, or a contradiction between them.
 
     says: what the document says or leaves out, in this course's letters; "our copy" where the mistake may be the
     transcription's. computes: what that comes to, in words. right: what holds instead. primary: where that is written.
     unseen: what of `primary` this course knows from copies of copies only. kind: a key of KINDS. evidence: a key of
     EVIDENCE. whose: a key of WHOSE. chapters: the names of the chapters that show it, "errata" if that page does.
-    caught_by: the name of an exercise's check, and the id there of this mistake. withdrawn: why the charge does not
-    hold; such an entry has `number`, `says` and `chapters` beside it, and nothing else.
+    caught_by: the name of an exercise's check, and the id there of this mistake.
     """
 
     number: int
     says: str
     chapters: list[str]
-    right: str = ""
-    primary: str = ""
-    kind: str = ""
-    evidence: str = ""
-    whose: str = ""
+    right: str
+    primary: str
+    kind: str
+    evidence: str
+    whose: str
     computes: str = ""
     unseen: str = ""
     caught_by: tuple[str, str] | None = None
-    withdrawn: str = ""
 
     @property
     def source(self) -> str:
@@ -104,7 +100,7 @@ class Erratum:
 def read(text: str) -> tuple[Erratum, ...]:
     """The entries of a list like errata.toml.
 
-    Raises ValueError for an entry that has neither what a standing nor what a withdrawn one needs, or a key too many.
+    Raises ValueError for an entry that lacks a key or has one too many.
     """
     return tuple(entry(found) for found in tomllib.loads(text)["erratum"])
 
@@ -119,19 +115,6 @@ def entry(found: dict[str, Any]) -> Erratum:
         raise ValueError(f"erratum {erratum.number}: it needs a chapter that shows it")
     if unknown := set(erratum.chapters) - set(NUMBERS):
         raise ValueError(f"erratum {erratum.number}: there is no chapter {min(unknown)!r}")
-    if erratum.withdrawn.strip():
-        if more := found.keys() - {"number", "says", "chapters", "withdrawn"}:
-            raise ValueError(
-                f"erratum {erratum.number}: it is withdrawn, and cannot have {', '.join(sorted(more))}"
-            )
-        try:
-            return replace(erratum, withdrawn=numbered(erratum.withdrawn))
-        except KeyError as error:
-            raise ValueError(f"erratum {erratum.number}: there is no chapter {error}") from error
-    if missing := [key for key in CHARGE if not found.get(key)]:
-        raise ValueError(
-            f"erratum {erratum.number}: it lacks {', '.join(missing)}, or `withdrawn` with the reason"
-        )
     for key, known in (("kind", KINDS), ("evidence", EVIDENCE), ("whose", WHOSE)):
         if found[key] not in known:
             raise ValueError(
@@ -141,5 +124,3 @@ def entry(found: dict[str, Any]) -> Erratum:
 
 
 ERRATA = read((files("bert_course.chapters") / "errata.toml").read_text(encoding="utf-8"))
-STANDING = tuple(erratum for erratum in ERRATA if not erratum.withdrawn)
-WITHDRAWN = tuple(erratum for erratum in ERRATA if erratum.withdrawn)

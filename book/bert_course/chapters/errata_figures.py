@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bert_course.common.figures import Figure, Picture, figure
 
@@ -36,3 +36,27 @@ def error_bars(errors: Mapping[str, tuple[float, str]]) -> Picture:
 
     alt = ", ".join(f"{name} {errors[name][0]:.2f}" for name in names)
     return figure(plot, f"Relative errors of the sources' formulas at random weights: {alt}", (5.4, 4.9))
+
+
+def depth_lines(depths: Sequence[int], panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Picture:
+    """The error after each number of layers: a panel for each kind of mistake, a line for each mistake, named below."""
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        grid = canvas.subplots(1, len(panels), sharey=True)
+        for axes, (title, lines) in zip(grid, panels.items(), strict=True):
+            for (name, errors), tone, mark in zip(
+                lines.items(), ("first", "second", "third", "ink", "weight"), "os^dv", strict=False
+            ):
+                axes.plot(depths, errors, f"{mark}-", color=colours[tone], markersize=5, label=name)
+            axes.axhline(1, color=colours["ink"], linestyle="--", linewidth=1)
+            axes.set(title=title, xlabel="layers", ylim=(0, 1.6), xticks=depths)
+            axes.legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+        grid[0].set_ylabel("relative error")
+        grid[0].text(12, 1.03, "as bad as zeros", ha="right", fontsize=10)
+
+    told = "; ".join(
+        f"{name} {errors[0]:.2f} after {depths[0]}, {errors[-1]:.2f} after {depths[-1]}"
+        for lines in panels.values()
+        for name, errors in lines.items()
+    )
+    return figure(plot, f"Relative errors by the number of layers: {told}.", (6.4, 4.6))

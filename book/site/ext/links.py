@@ -26,7 +26,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
 from bert_course.chapters import errata
-from bert_course.contents import CHAPTERS, ERRATA
+from bert_course.contents import CHAPTERS
 
 logger = logging.getLogger(__name__)
 
@@ -186,10 +186,9 @@ def first_sentence(text: str) -> str:
 
 @cache
 def erratum_says(number: int) -> str:
-    """A mistake in print in one line: as it is written, and what is right, or why it is withdrawn."""
-    one = errata.ERRATA[number - 1]
-    verdict = f"Withdrawn: {one.withdrawn}" if one.withdrawn else f"Right: {one.right}"
-    return f"Erratum {number}. As written: {one.says}. {verdict}."
+    """A mistake in print in one line: as it is written, and what is right."""
+    one = next(one for one in errata.ERRATA if one.number == number)
+    return f"Erratum {number}. As written: {one.says}. Right: {one.right}."
 
 
 # --- The pages -------------------------------------------------------------------------------------------
@@ -343,8 +342,8 @@ class Links(SphinxPostTransform):
 
     def erratum(self, number: str) -> tuple[str, ...] | str:
         """The chapter of errata; the erratum itself, once that chapter has a target "erratum-39"."""
-        if not number.isdigit() or not 1 <= int(number) <= ERRATA:
-            return f"the errata have the numbers 1 to {ERRATA}"
+        if number not in {str(one.number) for one in errata.ERRATA}:
+            return f"there is no erratum {number}"
         place = self.env.get_domain("std").anonlabels.get(f"erratum-{number}")
         if place:
             return place
