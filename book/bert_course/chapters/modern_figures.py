@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_course.common.figures import Picture
+from bert_course.common.figures import Figure, Picture, figure
 from bert_course.common.pencil import box, upright, words
 from bert_course.common.widgets import svg
 
@@ -116,3 +116,41 @@ class Runs:
 def _first_step(curve: Sequence[Sequence[float]], floor: float, share: float) -> float:
     limit = curve[0][1] - share * (curve[0][1] - floor)
     return next((step for step, loss in curve if loss <= limit), float("nan"))
+
+
+# --- A better start ---------------------------------------------------------------------------------------
+
+
+def starts_figure(
+    points: Mapping[str, tuple[Sequence[float], Sequence[float]]], named: Mapping[str, str]
+) -> Picture:
+    """A dot for each run: its gap to the floor, and how often it is right after fine-tuning.
+
+    points: by recipe, the gaps and the shares of right answers of its runs. named: the recipes that are told apart,
+    each with its colour.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for name, (gaps, right) in points.items():
+            if name not in named:
+                axes.plot(gaps, right, "o", color=colours["ink"], alpha=0.35, markersize=5)
+        for name, mark in zip(named, "os^", strict=False):
+            gaps, right = points[name]
+            axes.plot(gaps, right, mark, color=colours[named[name]], markersize=7, label=name)
+        axes.legend(loc="center right", fontsize=11)
+        axes.axhline(0.5, color=colours["ink"], linestyle="--", linewidth=1)
+        axes.text(0.99, 0.507, "a coin", fontsize=11, ha="right")
+        axes.set(
+            xlabel="nats above the floor", ylabel="right after fine-tuning", xlim=(0, 1.02), ylim=(0.45, 1.0)
+        )
+
+    told = ", ".join(
+        f"{name} {np.mean(points[name][0]):.2f} nats and {np.mean(points[name][1]):.2f} right"
+        for name in named
+    )
+    return figure(
+        plot,
+        f"A dot for each of {sum(len(g) for g, _ in points.values())} runs; on average {told}.",
+        (5.4, 3.8),
+    )
