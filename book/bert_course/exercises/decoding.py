@@ -241,6 +241,8 @@ You take n lost n-grams everywhere. Near an end of the text, fewer n-grams hold 
     last - first + 1 -> n
 You count T n-grams for every n. A text of T words has T - n + 1.
     total = T - n + 1 -> total = T
+You divide by T for every n. A text of T words has T - n + 1 n-grams.
+    / total -> / T
 You take the arithmetic mean of the four shares. BLEU has the geometric mean.
     float(np.prod(shares) ** 0.25) -> float(np.mean(shares))
 You leave out the root. The geometric mean of four numbers is the fourth root of their product.

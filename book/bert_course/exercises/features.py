@@ -175,6 +175,8 @@ Tokens without a label must stay without one, -100.
     found = np.full_like(labels, -100) -> found = np.zeros_like(labels)
 You only reorder the classes: words of one class still have one class in common. The control task must reveal nothing about the real one.
     drawn[inverse] -> rng.permutation(np.arange(labels.max() + 1))[labels[asked]]
+You shuffle the words' own classes among the words. Draw each word's class from the labels of all tokens.
+    drawn[inverse] -> rng.permutation([labels[asked][inverse == n][0] for n in range(len(words))])[inverse]
 You return the real labels.
     drawn[inverse] -> labels[asked]
 You also draw for words that have no label anywhere. Count the different words among the tokens with a label.
@@ -314,6 +316,10 @@ If the reader is at least as large as the encoder and its head, features never b
     return 0 -> return 1
 The features are made by a forward pass only, at 2 FLOPs a weight. A pass that trains costs 6, three times as much.
     encoder // (3 * saved) -> encoder // saved
+You count a training pass as 4 FLOPs a weight. The forward pass costs 2, and the backward pass twice as much, 4: together 6.
+    encoder // (3 * saved) -> encoder // (2 * saved)
+You count a backward pass as 6 FLOPs a weight, and the forward pass besides. 6 is both together.
+    encoder // (3 * saved) -> encoder // (4 * saved)
 You forget the head of the fine-tuned model, which is trained in each of its passes.
     saved = encoder + head - reader -> saved = encoder - reader
 Compare the reader with the encoder and its head together. A reader a little larger than the encoder can still win against a large head.

@@ -115,6 +115,8 @@ The half is missing, because the loss is the mean of the two cross-entropies, no
     / 2 -> / 1
 In your answer a head sends a gradient to one token's row only. The softmax is over all tokens, so every row of X gets some.
     dX = np.outer(ds, u) + np.outer(de, v) -> dX = np.zeros_like(X); dX[first] += ds[first] * u; dX[last] += de[last] * v
+In your answer only the rows of the span get a gradient. The softmax is over all tokens, so every row of X gets some.
+    dX = np.outer(ds, u) + np.outer(de, v) -> dX = np.zeros_like(X); dX[first : last + 1] = (np.outer(ds, u) + np.outer(de, v))[first : last + 1]
 Your dX comes from one head only. Start and end both read X, so their gradients add up.
     np.outer(ds, u) + np.outer(de, v) -> np.outer(ds, u) || np.outer(de, v)
 The 1 at the right place is missing. There, the gradient of the cross-entropy is p minus 1.
@@ -350,6 +352,12 @@ You take one half for chance. The baseline is p.
 That is the normal approximation. With few examples, or a p far from one half, it is off, so add up the exact probabilities.
     for k in range(n + 1):
         z = (k - n * p) / math.sqrt(n * p * (1 - p))
+        if 0.5 * math.erfc(z / math.sqrt(2)) <= level:
+            return k
+    return n + 1
+That is the normal approximation with a correction of one half. With few examples it is still off, so add up the exact probabilities.
+    for k in range(n + 1):
+        z = (k - 0.5 - n * p) / math.sqrt(n * p * (1 - p))
         if 0.5 * math.erfc(z / math.sqrt(2)) <= level:
             return k
     return n + 1

@@ -49,6 +49,8 @@ You count the biases even where there are none.
     d_ff * bias -> d_ff ; 2 * bias -> 2
 A GeGLU has one more bias of width w: the gate's and the other inner matrix's.
     per_unit = 3 * d_model + 2 * bias -> per_unit = 3 * d_model + bias
+You count three biases of width w. The third matrix of a GeGLU leads back, and its bias has d_model numbers.
+    per_unit = 3 * d_model + 2 * bias -> per_unit = 3 * d_model + 3 * bias
 BERT's inner biases are missing. It has d_ff of them.
     budget = 2 * d_model * d_ff + d_ff * bias -> budget = 2 * d_model * d_ff
 The biases of GeGLU's two inner matrices are missing, w each.
@@ -441,6 +443,9 @@ You compare the runs in pairs, and ask that one model wins all three. Runs of th
     if max(found["change"]) < min(found["BERT"]): -> if all(c < b for c, b in zip(found["change"], found["BERT"])): ; if min(found["change"]) > max(found["BERT"]): -> if all(c > b for c, b in zip(found["change"], found["BERT"])):
 Ranges that touch have a point in common: then say "cannot tell".
     if max(found["change"]) < min(found["BERT"]): -> if max(found["change"]) <= min(found["BERT"]): ; if min(found["change"]) > max(found["BERT"]): -> if min(found["change"]) >= max(found["BERT"]):
+You compare means, with standard deviations for a margin. Those of three runs are uncertain themselves, and a run that diverges has none: compare the ranges.
+    if max(found["change"]) < min(found["BERT"]): -> if np.mean(found["change"]) < np.mean(found["BERT"]) - 2 * np.std(found["BERT"], ddof=1): ; if min(found["change"]) > max(found["BERT"]): -> if np.mean(found["change"]) > np.mean(found["BERT"]) + 2 * np.std(found["BERT"], ddof=1):
+    if max(found["change"]) < min(found["BERT"]): -> if np.mean(found["change"]) + 2 * np.std(found["change"], ddof=1) < np.mean(found["BERT"]) - 2 * np.std(found["BERT"], ddof=1): ; if min(found["change"]) > max(found["BERT"]): -> if np.mean(found["change"]) - 2 * np.std(found["change"], ddof=1) > np.mean(found["BERT"]) + 2 * np.std(found["BERT"], ddof=1):
 You leave out runs that diverge. Such a run counts, with a loss of infinity: it is part of the range.
     found[model] = [run(model, rate, seed) for seed in seeds] -> found[model] = [loss for seed in seeds if math.isfinite(loss := run(model, rate, seed))] or [math.inf]
 You say "cannot tell" as soon as one run diverges. Such a run counts, with a loss of infinity.

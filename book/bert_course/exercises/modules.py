@@ -173,7 +173,7 @@ x2 is the mean square of the input already: no root.
 The input's own mean square is missing.
     * x2 ->
 The draws of the weights are not cut in this exercise: there is no 0.88.
-    std**2 -> (0.8796 * std) ** 2
+    std**2 -> (0.8796 * std) ** 2 || (0.88 * std) ** 2 || (0.8796256610342398 * std) ** 2
 """,
 )
 def mean_square(x2, n, std, p):

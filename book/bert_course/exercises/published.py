@@ -60,6 +60,10 @@ You take the mean over the texts of the batch. The tokens are on the second axis
     return (H * mask).sum(axis=0) / mask.sum(axis=0).clip(1)
 You leave out [CLS]. The mean is over all tokens, special ones included.
     return (H * mask).sum(axis=1) / mask.sum(axis=1) -> return (H * mask)[:, 1:].sum(axis=1) / mask[:, 1:].sum(axis=1)
+You leave out [CLS] and [SEP]. The mean is over all tokens, special ones included.
+    mask = attention_mask[:, :, None].astype(H.dtype)
+    mask[np.arange(len(H)), attention_mask.sum(axis=1) - 1] = 0
+    return (H * mask)[:, 1:].sum(axis=1) / mask[:, 1:].sum(axis=1)
 You divide by one token less. All of them are in the sum.
     / mask.sum(axis=1) -> / (mask.sum(axis=1) - 1)
 You leave [CLS] out of the sum. The mean is over all tokens.

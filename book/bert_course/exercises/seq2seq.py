@@ -61,6 +61,8 @@ You add 1 inside of the forget gate, as TensorFlow's cell does. Here b holds all
     _sigmoid(f) -> _sigmoid(f + 1)
 You write with 1 - f, as a GRU does. An LSTM has an input gate of its own, i.
     i * g -> (1 - f) * g
+You keep 1 - i of the old cell, as a GRU does. An LSTM has a forget gate of its own, f.
+    f * c + -> (1 - i) * c +
 The input gate is missing: what is written is i times g.
     + i * g -> + g
 You carry on the state h instead of the cell: f multiplies c.
@@ -413,6 +415,8 @@ From f = 1 / (1 + e^-b) comes b = log(f / (1 - f)).
 You take the inverse of the logistic function of the share, not of the gate. First take the k-th root of the share, because f^k is the share.
     f = share ** (1 / distance) -> f = share ; math.log(f / (1 - f)) -> math.log(f / (1 - f)) / distance
     f = share ** (1 / distance) -> f = share ; math.log(f / (1 - f)) -> math.log(f / (1 - f)) * distance
+You take the share for the gate. The gates of all steps are multiplied: the gate is the k-th root of the share.
+    share ** (1 / distance) -> share
 You return the gate. The bias is the number whose logistic function is that gate.
     math.log(f / (1 - f)) -> f
 The sign of the bias is wrong: a gate above one half needs a bias above 0.

@@ -365,6 +365,8 @@ You count the cuts, but a word with one cut has two pieces.
     else best[-1] -> else best[-1] - 1
 You look up every piece without ##.
     ("##" if start else "") -> ""
+You ignore the marks. At the front of a word only pieces without ## fit, and inside of it only those with ##.
+    ("##" if start else "") + word[start:end] in vocabulary -> word[start:end] in {one.removeprefix("##") for one in vocabulary}
 The piece at the front of a word has no ##.
     ("##" if start else "") -> "##"
 You keep the last cut that you find. Return the fewest pieces over all cuts.
