@@ -361,13 +361,13 @@ def pairs_figure(
             (0.2, "each alone, summed", alone, colours["first"]),
             (-0.2, "removed together", both, colours["second"]),
         ):
-            axes.barh(rows + up, numbers, 0.38, color=shade, label=name)
+            axes.barh(rows + up, numbers, 0.38, color=shade)
             for row, number in zip(rows, numbers, strict=True):
-                axes.text(number + 0.006, row + up, f"{number:.2f}", va="center", fontsize=11)
+                what = f"   {name}" if row == rows[1] else ""
+                axes.text(number + 0.006, row + up, f"{number:.2f}{what}", va="center", fontsize=11)
         labels = [f"{one} and {other}\n{habit}" for (one, other), habit in zip(pairs, habits, strict=True)]
         axes.set_yticks(rows, labels, fontsize=11)
         axes.set(xlabel="more loss (nats)", xlim=(0, 1.12 * both.max()))
-        axes.legend(fontsize=11, loc="center right")
         axes.grid(False, axis="y")
 
     told = ", ".join(
