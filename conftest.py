@@ -177,7 +177,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     published model of chapter `published`, where its package is not installed."""
     if not config.getoption("nbval", default=False):
         return
-    from bert_course.chapters.published import HOW, PACKAGE
+    from bert_course.common.published_model import HOW, PACKAGE
     from book.make.notebooks import holds_answers, read
     from book.make.site import PUBLISHED, tagged
 

@@ -137,7 +137,8 @@ def test_a_folder_like_that_of_bert_base_opens_with_little_memory(tmp_path):
     state = bert_base_uncased(tmp_path)
     code = (
         "import resource, numpy as np\n"
-        "from bert_course.chapters.published import published, vectors\n"
+        "from bert_course.chapters.published import vectors\n"
+        "from bert_course.common.published_model import published\n"
         "loaded = published()\n"
         "X, mask = vectors(loaded, ['w1 w2', 'w3'])\n"
         "names = sorted(loaded.model.state_dict())\n"

@@ -26,7 +26,7 @@ from filelock import FileLock
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 
-from bert_course.chapters.published import PACKAGE  # noqa: E402
+from bert_course.common.published_model import PACKAGE  # noqa: E402
 from book.make.site import PUBLISHED, tagged  # noqa: E402
 
 pytestmark = pytest.mark.numpy_only("a notebook chooses its backend itself")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from bert_course.chapters.published import published_folder
+from bert_course.common.published_model import published_folder
 from minigrad.files import write_atomic
 
 TEXTS = ("A man is eating food.", "Someone has a meal.", "The stock market fell today.")

@@ -14,8 +14,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bert_course.chapters import published as page
-from bert_course.chapters.published import PAIRS, SIZES, NotHere
+from bert_course.chapters import published as chapter
+from bert_course.chapters.published import PAIRS, SIZES
+from bert_course.common import published_model as page
+from bert_course.common.published_model import NotHere
 from bert_course.parts import by_part
 from bert_course.stored import stored
 from minigrad import no_grad, random
@@ -189,14 +191,14 @@ def test_another_folder_is_opened_or_refused_in_one_line(monkeypatch, tmp_path):
 
 def test_a_parameter_without_a_part_is_named():
     with pytest.raises(ValueError, match=r"no part computes with 'cls\.bias'"):
-        page.part_of("cls.bias")
+        chapter.part_of("cls.bias")
 
 
 def test_the_pairs_share_hardly_a_word():
     texts = [text for pair in PAIRS for text in pair]
     assert len(PAIRS) == 50
     assert len(set(texts)) == 100
-    shared = page.shared_words(texts)
+    shared = chapter.shared_words(texts)
     assert [shared[2 * i, 2 * i + 1] for i in range(50) if shared[2 * i, 2 * i + 1] > 0.3] == []
     np.testing.assert_array_equal(np.diag(shared), 1)
 
@@ -265,7 +267,7 @@ def test_the_listing_in_pytorch_computes_the_published_model():
     if not importlib.util.find_spec(page.PACKAGE):
         pytest.skip(page.HOW)
     weights = arrays_by_part(page.published().model)
-    expected = page.reference()
+    expected = chapter.reference()
     ids, mask = (torch.tensor(expected[name]) for name in ("input_ids", "attention_mask"))
     found = encoder_of("bert_in_pytorch.txt")(ids, mask == 1, tensors(weights), SIZES.num_attention_heads)
     seen = expected["attention_mask"] == 1
@@ -279,14 +281,14 @@ def test_the_reference_is_what_transformers_computes(monkeypatch):
         pytest.skip(page.HOW)
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "book" / "records" / "benchmarks")
     tool = importlib.import_module("published_reference")
-    fresh, stored_one = tool.computed(page.published_folder()), page.reference()
+    fresh, stored_one = tool.computed(page.published_folder()), chapter.reference()
     assert sorted(fresh) == sorted(stored_one)
     for name, array in stored_one.items():
         np.testing.assert_allclose(fresh[name], array, atol=1e-5)
 
 
 def test_what_chapters_say_is_plain_text():
-    sentences = page.said()
+    sentences = chapter.said()
     assert len(sentences) > 90
     assert {"one_head", "pretraining", "modules"} <= {one.chapter for one in sentences}
     assert not [one for one in sentences if set("$\\*`{}") & set(one.text)]
