@@ -27,10 +27,8 @@ NAMES = ("arrays", "plain", "answer1", "0", "page", "name", "chapters", "version
 SHAPES: dict[str, Any] = {
     "number": 5,
     "null": None,
-    "list": [],
     "list of null": [None, [1]],
-    "object": {},
-    **{f"object of {type(value).__name__}": dict.fromkeys(NAMES, value) for value in (1, None, [1], {})},
+    "object of null": dict.fromkeys(NAMES),
     "object of objects": {name: dict.fromkeys((*NAMES, "source", "author"), 1) for name in NAMES},
     "object of lists": {name: {other: [None] for other in (*NAMES, "source", "author")} for name in NAMES},
     "names of Python's and JavaScript's": {"__proto__": {"right": 1}, "constructor": 1, "toString": 1},
