@@ -449,13 +449,14 @@ def train(
 def step_flops(change: str, text: str) -> int:
     """The FLOPs of a training step's matrix products, of which two thirds are backward."""
     _, _, loss = made(change, text, seed=0)
-    output = loss(_first_batch(text, RECIPES[change].chosen))
+    output = loss(first_batch(text, RECIPES[change].chosen))
     assert output is not None
     return 3 * product_flops(output)
 
 
 @functools.cache  # an epoch of stories is drawn for it
-def _first_batch(text: str, chosen: float) -> Batch:
+def first_batch(text: str, chosen: float = CHOSEN) -> Batch:
+    """The first batch of a text, with this share of its tokens chosen."""
     return batches_of(text, 0, chosen).next_batch()
 
 
