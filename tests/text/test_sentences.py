@@ -142,8 +142,8 @@ def test_a_text_is_cut_as_word_by_word(text):
     assert split_sentences(text) == split_plainly(text)
 
 
-# A text of a million characters, as an expression, and how many sentences it has. A way to cut that looks again at
-# what it has read takes minutes for each of these.
+# A text of some 300,000 characters, as an expression, and how many sentences it has. A way to cut that looks again at
+# what it has read takes far longer than all of these are given.
 LONG_TEXTS = {
     "no capitals": ("'the cat sat on the mat. it slept. ' * 10_000", 1),
     "Korean": ("'나는 학교에 간다. 집에 온다. ' * 15_000", 30_000),

@@ -14,6 +14,7 @@ import numpy as np
 from bert_course.common.figures import Figure, Picture, figure
 from bert_course.common.fit import fine_tune
 from bert_course.common.published_model import published, published_folder
+from bert_course.common.story_tasks import accuracy
 from bert_course.stored import stored
 from minigrad import Tensor, nn, no_grad, ops, optim, random
 from minigrad.bert import from_pretrained
@@ -128,22 +129,14 @@ def tuned(
     return accuracy(model, features(test, tokenizer))
 
 
-def accuracy(model: Any, examples: Sequence[Features]) -> float:
-    """The share of the examples whose class is right."""
-    right = 0
-    for first in range(0, len(examples), 50):
-        batch = pad(list(examples[first : first + 50]), model.config.pad_token_id)
-        labels = batch.pop("labels")
-        with no_grad():
-            right += int((model(**batch).logits.numpy().argmax(axis=-1) == labels).sum())
-    return right / len(examples)
-
-
 _vectors: dict[str, np.ndarray] = {}  # of the sentences that `vectors` has seen
 
 
 def vectors(found: Sequence[Sentence]) -> np.ndarray:
-    """The published model's sentence vectors, the means of all tokens' last rows, as it was trained; (n, 384)."""
+    """The published model's sentence vectors, the means of all tokens' last rows, as it was trained; (n, 384).
+
+    Raises NotHere, in one line, where the model is not on this machine.
+    """
     missing = [one for one in found if one[0] not in _vectors]
     if missing:
         loaded = published()
