@@ -111,8 +111,8 @@ def entry(found: dict[str, Any]) -> Erratum:
         erratum = Erratum(**found)
     except TypeError as error:
         raise ValueError(f"erratum {found.get('number', 'without a number')}: {error}") from error
-    if not erratum.chapters:
-        raise ValueError(f"erratum {erratum.number}: it needs a chapter that shows it")
+    if empty := [key for key, value in found.items() if value in ("", [])]:
+        raise ValueError(f"erratum {erratum.number}: {', '.join(empty)} must not be empty")
     if unknown := set(erratum.chapters) - set(NUMBERS):
         raise ValueError(f"erratum {erratum.number}: there is no chapter {min(unknown)!r}")
     for key, known in (("kind", KINDS), ("evidence", EVIDENCE), ("whose", WHOSE)):

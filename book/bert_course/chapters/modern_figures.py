@@ -142,7 +142,7 @@ def starts_figure(
         axes.axhline(0.5, color=colours["ink"], linestyle="--", linewidth=1)
         axes.text(0.99, 0.507, "a coin", fontsize=11, ha="right")
         axes.set(
-            xlabel="nats above the floor", ylabel="right after fine-tuning", xlim=(0, 1.02), ylim=(0.45, 1.0)
+            xlabel="nats above the floor", ylabel="right after fine-tuning", xlim=(0, 1.02), ylim=(0.45, 1.02)
         )
 
     told = ", ".join(

@@ -106,7 +106,8 @@ def test_an_entry_is_read():
         ('"silent"', '"quiet"', "kind must be one of parameters, silent, .*, got 'quiet'"),
         ('"run"', '"seen"', "evidence must be one of run, count, quote, got 'seen'"),
         ('"text"', '"mine"', "whose must be one of copy, text, paper, got 'mine'"),
-        ('["one_head"]', "[]", "erratum 1: it needs a chapter"),
+        ('["one_head"]', "[]", "erratum 1: chapters must not be empty"),
+        ('right = "b"', 'right = ""', "erratum 1: right must not be empty"),
         ('["one_head"]', '["7"]', "erratum 1: there is no chapter '7'"),
     ],
 )
