@@ -8,7 +8,7 @@ from pathlib import Path
 
 from minigrad.bert.trained import trained_model
 
-# Called with the name that is asked for, where files come one by one: Python in a page of the site sets it.
+# Called with the file or folder that is asked for, where these come one by one: Python in a page of the site sets it.
 bring: Callable[[str], object] | None = None
 
 
@@ -17,9 +17,9 @@ def stored(name: str) -> Path:
 
     The model "start" is the one that comes with minigrad. Raises FileNotFoundError naming what there is.
     """
-    if bring is not None:
-        bring(name)
     first, *rest = name.split("/")
+    if bring is not None:
+        bring(first)
     if first == "start":
         return trained_model().joinpath(*rest)
     package = Path(str(files("bert_course")))

@@ -186,7 +186,7 @@ def scores_of(record: dict[str, Any], text: str, start: str, size: int) -> list[
 def writer_curves(record: dict[str, Any], text: str) -> Picture:
     """Accuracy against the number of labels, a line for each start, with the range of its seeds."""
     sizes = (16, 64, 256, 1024)
-    looks = ("ink", "s--"), ("second", "v-"), ("first", "o-"), ("third", "d--"), ("weight", "^-")
+    looks = ("ink", "s--"), ("second", "v-"), ("first", "o-"), ("third", "D--"), ("weight", "^-")
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()

@@ -41,6 +41,14 @@ def test_what_is_not_there_is_named_with_what_is():
         stored("nothing")
 
 
+def test_a_page_brings_what_a_file_lies_in(monkeypatch):
+    brought = []
+    monkeypatch.setattr(module, "bring", brought.append)
+    assert stored("authors/dev.csv").is_file()
+    assert stored("start").is_dir()
+    assert brought == ["authors", "start"]
+
+
 def test_the_stored_model_opens_and_has_a_tokenizer():
     loaded = from_pretrained(stored("start"))
     assert loaded.notes == []
