@@ -72,8 +72,8 @@ def score_stories(
             p = scorer.is_next(pair.text_a, pair.text_b)
             label = pair.next_sentence_label
             best = -log(p if label == IS_NEXT else 1 - p)
-            hit = float(log_next.argmax() == label)
-            found["next"].append((-float(log_next[label]), best, hit, max(p, 1 - p), float("nan")))
+            hit = float(log_next[-1].argmax() == label)
+            found["next"].append((-float(log_next[-1, label]), best, hit, max(p, 1 - p), float("nan")))
             if progress is not None:
                 progress(number, len(pairs))
     return {slot: _mean(rows) for slot, rows in sorted(found.items())}
@@ -90,7 +90,8 @@ def _mean(rows: list[tuple[float, ...]]) -> Score:
 def log_probabilities(
     model: BertForPreTraining, stories: Stories, pair: Pair
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each word's place when it is hidden, all others seen (words, V); of the labels of the whole pair (2,)."""
+    """Log probabilities of the vocabulary at each word's place, with that word hidden, (words, V); of the pair's labels
+    with that word hidden and, last, with all seen, (words + 1, 2)."""
     encoded = stories.encode(pair, model.config.max_position_embeddings)
     length = len(encoded.a) + len(encoded.b) + 3
     whole = make_rows([encoded], stories.tokenizer, length)
@@ -102,7 +103,7 @@ def log_probabilities(
     with no_grad():
         output = model(rows, token_type_ids=np.tile(whole["token_type_ids"], (len(rows), 1)))
     logits = backend.to_numpy(output.prediction_logits.data)[np.arange(len(places)), places]  # (words, V)
-    return _log_softmax(logits), _log_softmax(backend.to_numpy(output.seq_relationship_logits.data)[-1])
+    return _log_softmax(logits), _log_softmax(backend.to_numpy(output.seq_relationship_logits.data))
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:

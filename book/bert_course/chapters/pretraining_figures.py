@@ -40,6 +40,7 @@ SLOTS = {
 }
 
 THOUSAND = 1000  # small numbers are drawn in thousandths
+SEEN, GRAIN = 0.01, 0.02  # of probabilities: what is drawn, and how finely
 
 # --- Losses and their floors -------------------------------------------------------------------------------
 
@@ -361,4 +362,34 @@ def ablation_figure(
         plot,
         f"The losses of BERT and of its variants after 3,000 steps at their best rates, from low to high: {order}",
         (5.4, 4.2),
+    )
+
+
+def calibration_figure(p: np.ndarray, exact: np.ndarray, copies: Sequence[tuple[float, float]]) -> Picture:
+    """The probabilities of a model over the exact ones, both (N,): larger dots are of more guesses.
+
+    copies: guesses that are told apart, as (probability, exact). What is below 0.01 in both is left out.
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        seen = (p > SEEN) | (exact > SEEN)
+        places, counts = np.unique(
+            np.round([exact[seen] / GRAIN, p[seen] / GRAIN]) * GRAIN, axis=1, return_counts=True
+        )
+        for least, size in ((1, 6), (10, 20), (100, 60)):
+            x, y = places[:, (least <= counts) & (counts < 10 * least)]
+            axes.scatter(x, y, s=size, color=colours["first"], alpha=0.5)
+        axes.scatter([x for _, x in copies], [y for y, _ in copies], s=20, color=colours["second"], zorder=3)
+        axes.text(0.07, 0.93, "copies", color=colours["second"], fontsize=12, va="center")
+        axes.plot([0, 1], [0, 1], "--", color=colours["ink"], linewidth=1)
+        axes.set(xlabel="exact probability", ylabel="the model's", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        axes.set_aspect("equal")
+
+    mine, best = np.mean(copies, axis=0)
+    return figure(
+        plot,
+        f"The model's probabilities over the exact ones lie along the diagonal. {len(copies)} copies lie above it: on "
+        f"average {mine:.2f}, where {best:.2f} is exact.",
+        (4.4, 4.2),
     )

@@ -14,6 +14,7 @@ from minigrad import no_grad
 from minigrad.bert.story_scores import log_probabilities
 from minigrad.stories.floors import Scorer
 from minigrad.stories.stories import Pair, Stories
+from minigrad.text.sentences import IS_NEXT
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 
@@ -27,15 +28,24 @@ def words_known(model: Any, stories: Stories, pair: Pair) -> np.ndarray:
 class Left:
     """What a model has yet to learn of one hidden word: the divergence, in nats, of its guess from the exact one.
 
-    copy, best_copy: for the slots `noun` and `noun again`, the probability of the noun of the pair's other half, of the
-    model and exactly; 0 without such a noun.
+    p, exact: the probability of each word of the vocabulary, of the model and exactly, (V,) each. is_next: what the
+    model, with the word hidden, gives to "B is next". copy, best_copy: for the slots `noun` and `noun again`, the
+    probability of the noun of the pair's other half, of the model and exactly; 0 without such a noun.
     """
 
     slot: str
     next_sentence_label: int
-    nats: float
-    copy: float
-    best_copy: float
+    p: np.ndarray
+    exact: np.ndarray
+    is_next: float
+    copy: float = 0.0
+    best_copy: float = 0.0
+
+    @property
+    def nats(self) -> float:
+        """The divergence."""
+        sure = self.exact > 0
+        return float((self.exact[sure] * np.log(self.exact[sure] / self.p[sure])).sum())
 
     @property
     def in_copy(self) -> float:
@@ -51,14 +61,16 @@ def left_over(model: Any, stories: Stories, pairs: Sequence[Pair], scorer: Score
         guesses = scorer.hidden_words(pair.text_a, pair.text_b)
         in_a = sum(map(len, pair.text_a))
         nouns = {word.slot: word.text for word in pair.words if word.slot in ("noun", "noun again")}
-        log_p, _ = log_probabilities(model, stories, pair)
-        for place, (word, guess, row) in enumerate(zip(pair.words, guesses, log_p, strict=True)):
-            nats = sum(q * (np.log(q) - row[stories.id(other)]) for other, q in guess.items())
-            copy = best = 0.0
+        log_p, log_next = log_probabilities(model, stories, pair)
+        for place, (word, guess, p) in enumerate(zip(pair.words, guesses, np.exp(log_p), strict=True)):
+            exact = np.zeros_like(p)
+            exact[[stories.id(one) for one in guess]] = list(guess.values())
+            copied = ()
             other = nouns.get({"noun": "noun again", "noun again": "noun"}.get(word.slot, ""))
             if other is not None and (word.slot == "noun") == (place < in_a):
-                copy, best = float(np.exp(row[stories.id(other)])), guess.get(other, 0.0)
-            found.append(Left(word.slot, pair.next_sentence_label, float(nats), copy, best))
+                copied = p[stories.id(other)], exact[stories.id(other)]
+            is_next = float(np.exp(log_next[place, IS_NEXT]))
+            found.append(Left(word.slot, pair.next_sentence_label, p, exact, is_next, *copied))
     return found
 
 

@@ -1,13 +1,14 @@
 """What came after BERT, each change alone, on stories whose floor is known: the record that chapter `modern` shows.
 
 First each recipe of `book/bert_course/chapters/modern.py` is tried at several learning rates, in runs of SEARCH_STEPS
-with a seed that no other run has, judged on other stories, until the best has a worse one on either side or WIDENED
-is used up. At the best come the runs that are compared, with SEEDS; BERT and all together also with MORE_SEEDS. Light
-stories for all recipes, long ones for those that are about distance. What is stored of a run is its expected loss on
-one hidden word at some steps; the same with a new head on the frozen encoder, of the recipe without that head and,
-beside it, of BERT; which share of the hidden tokens the small BERT replaced in the EVERY steps before a point; and how
-often it is right on *holder*, fine-tuned with LABELS labels at the best of three rates.
-Five hours on one idle core.
+with a seed that no other run has, judged on other stories, until the best has a worse one on either side or WIDENED is
+used up. At the best come the runs that are compared, with SEEDS; BERT and all together also with MORE_SEEDS. Light
+stories for all recipes, long ones for those that are about distance; on these BERT also has LONGER steps at two rates.
+What is stored of a run is its expected loss on one hidden word at some steps; the same with a new head on the frozen
+encoder, of the recipe without that head and, beside it, of BERT; which share of the hidden tokens the small BERT
+replaced in the EVERY steps before a point; and how often it is right on *holder*, fine-tuned with LABELS labels at the
+best of three rates.
+Seven hours on one idle core.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bert_course.common.hidden_words import HELD_OUT_SEED, Questions, questions,
 from book.records.make import _rates
 
 STEPS, SEARCH_STEPS = {"light": 3000, "long": 2000}, {"light": 2000, "long": 1200}
+LONGER = 4000  # of BERT on long stories
 EVERY = 250  # steps between two points of a curve
 HELD_OUT = {"light": 150, "long": 50}  # pairs, whose words are about as many
 RATES, WIDENED = (1e-3, 2e-3), 2  # so often at most the search goes on by a factor of two
@@ -34,8 +36,8 @@ FAR_APART = ("BERT", "rotary", "rotary and a table", "ALiBi", "local attention",
 PROBED, PROBE_STEPS = ("BERT", "replaced tokens"), 1000
 LABELS, TUNING_STEPS, TUNING_RATES, TUNINGS = 64, 160, (3e-4, 1e-3, 3e-3), (0, 1, 2)
 
-CASE = ("change", "text", "rate", "seed")  # of a run: what it was made for
-Case = tuple[str, str, float, int]
+CASE = ("change", "text", "rate", "seed", "steps")  # of a run: what it was made for
+Case = tuple[str, str, float, int, int]
 
 
 def fields() -> dict[str, Any]:
@@ -72,23 +74,27 @@ def stages(runs: list[dict[str, Any]]) -> Iterator[list[Case]]:
     """The runs to make, stage by stage; a stage reads the best rates of those before it."""
     first, *others = recipes()
     for some in ([first], others):
-        yield [(*one, rate, SEARCH_SEED) for one in some for rate in RATES]
+        yield [(*one, rate, SEARCH_SEED, SEARCH_STEPS[one[1]]) for one in some for rate in RATES]
     for _ in range(WIDENED):
         yield [
-            (*one, rate, SEARCH_SEED)
+            (*one, rate, SEARCH_SEED, SEARCH_STEPS[one[1]])
             for one in recipes()
             if (rate := _rates.next_rate(searched(runs, *one))) is not None
         ]
     for seed in SEEDS + MORE_SEEDS:
-        yield [(*one, best_rate(runs, *one), seed) for one in recipes() if seed in SEEDS or one[0] in TWICE]
+        yield [
+            (*one, best_rate(runs, *one), seed, STEPS[one[1]])
+            for one in recipes()
+            if seed in SEEDS or one[0] in TWICE
+        ]
+    yield [("BERT", "long", rate, seed, LONGER) for seed in SEEDS for rate in RATES]
 
 
 def make(case: Case) -> dict[str, Any]:
     """Train once."""
-    change, text, rate, seed = case
+    change, text, rate, seed, steps = case
     is_search = seed == SEARCH_SEED
     held_out = asked(text, SEARCH_HELD_OUT_SEED if is_search else HELD_OUT_SEED)
-    steps = (SEARCH_STEPS if is_search else STEPS)[text]
     points = [steps] if is_search else [*range(0, steps, EVERY), steps]
     curve, shares, seconds = [], [], 0.0
     started = time.perf_counter()

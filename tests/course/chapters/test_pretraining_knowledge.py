@@ -101,8 +101,21 @@ def test_what_is_left_is_the_divergence_and_of_pairs_that_go_on_the_copy_is_the_
 
 def test_what_the_choice_of_a_copy_costs():
     """By hand: the exact probability is 1/4, the model's 1/2. The rest of the words cannot lower it."""
-    word = Left("noun", 1, nats=1.0, copy=0.5, best_copy=0.25)
-    assert word.in_copy == pytest.approx(0.25 * np.log(0.5) + 0.75 * np.log(1.5))
-    assert Left("noun", 1, nats=1.0, copy=0.5, best_copy=0.0).in_copy == pytest.approx(np.log(2))
-    assert Left("noun", 0, nats=1.0, copy=0.5, best_copy=1.0).in_copy == pytest.approx(np.log(2))
-    assert Left("glue", 0, nats=1.0, copy=0.0, best_copy=0.0).in_copy == 0
+    nothing = np.empty(0)
+
+    def costs(copy, best_copy):
+        return Left("noun", 1, nothing, nothing, 0.0, copy, best_copy).in_copy
+
+    assert costs(0.5, 0.25) == pytest.approx(0.25 * np.log(0.5) + 0.75 * np.log(1.5))
+    assert costs(0.5, 0.0) == pytest.approx(np.log(2))
+    assert costs(0.5, 1.0) == pytest.approx(np.log(2))
+    assert costs(0.0, 0.0) == 0
+
+
+def test_whether_b_is_next_is_asked_with_the_word_hidden(text, scorer, pairs):
+    model = model_of(VARIANTS["BERT"], 3).eval()
+    row = make_rows([text.encode(pairs[0], 32)], text.tokenizer, 32)
+    row["input_ids"][0, 2] = text.tokenizer.mask_token_id
+    logits = model(**row).seq_relationship_logits.numpy()[0]
+    found = left_over(model, text, pairs[:1], scorer)[1].is_next
+    assert found == pytest.approx(1 / (1 + np.exp(logits[1] - logits[0])), rel=1e-4)
