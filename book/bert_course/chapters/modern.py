@@ -123,17 +123,6 @@ class ALiBi(Attention):
         return -slopes(self.heads)[:, None, None] * distances(length)
 
 
-class OneSidedALiBi(ALiBi):
-    """The first head and every other see what stands before a token, the rest what follows it; all see the token."""
-
-    def added(self, length: int) -> np.ndarray:
-        """(A, T, T)."""
-        place = np.arange(length)
-        to_the_right = place - place[:, None]  # (T, T), of a key from a query
-        side = np.where(np.arange(self.heads) % 2, -1, 1)[:, None, None]
-        return np.where(side * to_the_right > 0, FAR, super().added(length))
-
-
 class Local(Attention):
     """Every other layer, from the first on, sees NEAR tokens to either side and no others."""
 
@@ -234,7 +223,6 @@ RECIPES = {
     "rotary": Recipe(attention=Rotary, positions=False),
     "rotary and a table": Recipe(attention=Rotary),
     "ALiBi": Recipe(attention=ALiBi, positions=False),
-    "one-sided ALiBi": Recipe(attention=OneSidedALiBi, positions=False),
     "local attention": Recipe(attention=Local),
     "30 % hidden": Recipe(chosen=0.3),
     "no NSP": Recipe(pairs=False, segments=False),

@@ -118,7 +118,7 @@ def make(case: Case) -> dict[str, Any]:
         run["replaced"] = shares
     if text == "light" and not is_search:
         run |= tuned(model)
-    if change in PROBED:
+    if change in PROBED and steps != LONGER:
         run["probe"] = round(score(modern.probe(model, text, seed, PROBE_STEPS), held_out).nats, 5)
     return run
 

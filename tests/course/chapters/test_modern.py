@@ -78,7 +78,7 @@ def test_a_recipe_has_what_its_name_says():
     for name in ("local attention", "30 % hidden", "replaced tokens", "rotary and a table"):
         assert sizes[name] == sizes["BERT"]
     assert not [name for name, _ in model_of("no biases").encoder.named_parameters() if name.endswith("bias")]
-    for name in ("rotary", "ALiBi", "one-sided ALiBi", "all together"):
+    for name in ("rotary", "ALiBi", "all together"):
         assert "encoder.positions.weight" not in model_of(name).state_dict()
 
 
@@ -126,9 +126,7 @@ def test_slopes_are_the_papers(heads, first, last):
     assert found[-1] == pytest.approx(last)
 
 
-@pytest.mark.parametrize(
-    ("name", "is_relative"), [("BERT", False), ("rotary", True), ("ALiBi", True), ("one-sided ALiBi", True)]
-)
+@pytest.mark.parametrize(("name", "is_relative"), [("BERT", False), ("rotary", True), ("ALiBi", True)])
 def test_relative_positions_do_not_notice_where_a_text_begins(name, is_relative, batch):
     encoder = model_of(name).encoder
     ids, segments = batch["input_ids"][:1, :20], batch["token_type_ids"][:1, :20]
@@ -143,7 +141,7 @@ def test_relative_positions_do_not_notice_where_a_text_begins(name, is_relative,
     assert (np.abs(there - later).max() < 1e-4) == is_relative
 
 
-@pytest.mark.parametrize("name", ["rotary", "ALiBi", "one-sided ALiBi"])
+@pytest.mark.parametrize("name", ["rotary", "ALiBi"])
 def test_rotary_knows_left_from_right_and_alibi_does_not(name):
     attention = RECIPES[name].attention(config_of("light"), True, 0)
     x = np.random.default_rng(0).standard_normal((1, 7, 128)).astype(np.float32)
@@ -152,15 +150,6 @@ def test_rotary_knows_left_from_right_and_alibi_does_not(name):
         forward = attention(Tensor(x), mask).numpy()
         backward = attention(Tensor(x[:, ::-1].copy()), mask).numpy()[:, ::-1]
     assert (np.abs(forward - backward).max() < 1e-5) == (name == "ALiBi")
-
-
-def test_each_head_of_the_one_sided_sees_its_side():
-    attention = RECIPES["one-sided ALiBi"].attention(config_of("light"), True, 0)
-    seen = attention.added(5) > modern.FAR / 2
-    assert [(head == np.tri(5)).all() for head in seen] == [True, False, True, False]
-    assert all((np.tri(5) == head.T).all() for head in seen[1::2])
-    both = modern.ALiBi.added(attention, 5)
-    np.testing.assert_array_equal(attention.added(5)[seen], both[seen])
 
 
 def test_every_other_layer_sees_its_neighbours_alone():
