@@ -91,12 +91,13 @@ class Runs:
     """The runs that a record compares, by change and text; not those that chose a rate."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
-        self.floors = record["floors"]
+        self.floors, self.steps = record["floors"], record["steps"]
         self.runs = [run for run in record["runs"] if run["seed"] != SEARCH_SEED]
 
     def of(self, change: str, text: str = "light") -> list[dict[str, Any]]:
         """Those of a change, by seed. Raises LookupError if there are none."""
-        found = [run for run in self.runs if (run["change"], run["text"]) == (change, text)]
+        asked = (change, text, self.steps[text])
+        found = [run for run in self.runs if (run["change"], run["text"], run["steps"]) == asked]
         if not found:
             raise LookupError(f"the record has no run of {change!r} on {text} stories")
         return sorted(found, key=lambda run: run["seed"])
@@ -105,6 +106,14 @@ class Runs:
         """Nats above the floor at the end, a number for each seed; judge: "curve", or "probe" for the new head."""
         ends = [run["curve"][-1][1] if judge == "curve" else run["probe"] for run in self.of(change, text)]
         return np.array(ends) - self.floors[text]
+
+    def longer(self) -> dict[float, np.ndarray]:
+        """Nats above the floor of BERT with more steps, on long stories: by learning rate, a number for each seed."""
+        more = [run for run in self.runs if run["steps"] > self.steps[run["text"]]]
+        return {
+            rate: np.array([run["curve"][-1][1] for run in more if run["rate"] == rate]) - self.floors["long"]
+            for rate in sorted({run["rate"] for run in more})
+        }
 
     def steps_to(self, change: str, share: float = NEARLY, text: str = "light") -> np.ndarray:
         """The first measured step by which so much of the way to the floor is gone, for each seed; NaN if never."""
