@@ -29,7 +29,6 @@ CELLS: dict[str, dict[str, Any]] = {
     "hidden": {"source": "kept = 5", "tags": ["remove-cell"]},
     "relies": {"source": "use(kept)", "output": "stored: kept is 5\n", "needs": ["hidden"]},
     "alive": {"source": f'html("{SCRIPT}")', "output": "<b>stored</b>"},
-    "formula": {"source": 'markdown("Fresh: $x^2$.")', "output": "<b>stored</b>"},
     "listing": {"source": f'markdown("{LISTING}")', "output": "<b>stored</b>"},
     "folded": {"source": 'print("unfolded")', "output": "stored\n", "tags": ["hide-input"]},
     "trains": {"source": "train()", "output": "stored loss\n", "runs": SENTENCE},
@@ -40,6 +39,10 @@ CELLS: dict[str, dict[str, Any]] = {
     "after": {"source": "use(long)", "needs": ["long"], "seconds": 15},
     "below": {"source": "use(long + 1)", "needs": ["long"]},
     "moves": {"source": f'html("{MOVES}")', "output": MOVES, "tags": ["predict"]},
+}
+# On a page of its own: the script of formulas takes more time than all else in a page.
+FORMULA: dict[str, dict[str, Any]] = {
+    "formula": {"source": 'markdown("Fresh: $x^2$.")', "output": "<b>stored</b>"}
 }
 EXERCISES: dict[str, str | dict[str, Any]] = {
     "title": "# Exercises: arrays\n\n*To run this page outside of the folder, `pip install`.*\n\n"
@@ -106,16 +109,19 @@ def write(folder: Path) -> Path:
     index = folder / "book" / "index.md"
     index.write_text(index.read_text("utf-8") + "\n```{course-zip}\n```\n", encoding="utf-8")
     python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    title = v4.new_markdown_cell("# 1. Arrays\n\n" + "A sentence with $y$. " * 40, id="title")
+    title = v4.new_markdown_cell("# 1. Arrays\n\n" + "A sentence with y. " * 40, id="title")
     chapter = [title, *(_cell(name, cell) for name, cell in CELLS.items())]
     after = [cell.id for cell in chapter].index(
         "guess"
     ) + 1  # a prediction hides what follows up to a heading
     chapter.insert(after, v4.new_markdown_cell("## More", id="more"))
+    formulas = [v4.new_markdown_cell("# 2. Reverse mode\n\nA sentence with $y$.", id="title")]
+    formulas += [_cell(name, cell) for name, cell in FORMULA.items()]
     exercises = [_cell(name, cell) for name, cell in EXERCISES.items()]
-    for path, cells in (("book", chapter), ("exercises", exercises), ("solutions", exercises)):
-        (folder / path).mkdir(exist_ok=True)
-        nbformat.write(v4.new_notebook(cells=cells, metadata=python), folder / path / "arrays.ipynb")
+    pages = {"book/arrays": chapter, "book/reverse_mode": formulas}
+    for path, cells in (pages | dict.fromkeys(("exercises/arrays", "solutions/arrays"), exercises)).items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        nbformat.write(v4.new_notebook(cells=cells, metadata=python), folder / f"{path}.ipynb")
     done = build(folder, folder, COURSE_RUN="1")
     site = folder / "_build" / "html"
     if done.returncode or not (site / "exercises" / "arrays.html").exists():
@@ -124,7 +130,7 @@ def write(folder: Path) -> Path:
     shutil.copy(ROOT / "tests" / "book" / "fake_worker.js", runtime / "worker.js")
     about = {"version": "1", "bytes": 10_600_000, "core": {}, "archives": {}, "data": {}}
     (runtime / "site.json").write_text(json.dumps(about), encoding="utf-8")
-    for page, described in (("arrays", CELLS), ("exercises/arrays", EXERCISES)):
+    for page, described in (("arrays", CELLS), ("reverse_mode", FORMULA), ("exercises/arrays", EXERCISES)):
         path = runtime / "cells" / f"{page}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"page": page, "cells": _described(described)}), encoding="utf-8")

@@ -283,12 +283,16 @@ def test_a_prediction_stays_hidden_until_its_own_cell_runs(runner: Any):
     assert output(page, "guess") == "fresh answer"
 
 
-def test_scripts_listings_formulas_and_folded_code_are_as_in_the_page(runner: Any):
+def test_a_formula_is_typeset_as_in_the_page(runner: Any):
+    page = runner("book/reverse_mode")
+    run(page, "formula")
+    cell(page, "formula").locator(".cell_output mjx-container").wait_for(timeout=10_000)
+
+
+def test_scripts_listings_and_folded_code_are_as_in_the_page(runner: Any):
     page = runner(PAGE)
     run(page, "alive")
     assert output(page, "alive") == "alive"
-    run(page, "formula")
-    cell(page, "formula").locator(".cell_output mjx-container").wait_for(timeout=10_000)
     run(page, "listing")
     caption = cell(page, "listing").locator(".course-listing-caption")
     assert caption.inner_text() == "minigrad/x.py"

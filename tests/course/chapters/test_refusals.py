@@ -32,6 +32,7 @@ from minigrad.tensor import Tensor
 pytestmark = pytest.mark.numpy_only("the chapters' helpers are NumPy's")
 
 ROW = np.arange(3)
+NO_RUNS = modern_figures.Runs({"floors": {}, "steps": {"light": 1}, "runs": []})
 RUN = {"width": 16, "steps": 2, "seed": 0, "curve": [[2, 1.2]]}
 LEAF = Tensor(np.ones((1, 2)), requires_grad=True)
 NAMELESS = SimpleNamespace(value=1.0, rule=lambda dy: [dy], inputs=[object()])
@@ -52,7 +53,7 @@ def rng() -> np.random.Generator:
         (lambda: mlm.loss_on_random_words("previous", np.eye(4) > 0), "itself, next, hidden, got 'previous'"),
         (lambda: mask_lottery(["[CLS]", "[SEP]"], ["a"]), "a token that may be chosen, and a piece"),
         (lambda: mask_lottery(["[CLS]", "the"], []), "a token that may be chosen, and a piece"),
-        (lambda: modern_figures.Runs({"floors": {}, "steps": {"light": 1}, "runs": []}).gaps("rotary"), "'rotary' on light stories"),
+        (lambda: NO_RUNS.gaps("rotary"), "'rotary' on light stories"),
         (lambda: modules.way_to(nn.Linear(2, 3), "1.bias"), "no parameter '1.bias'"),
         (lambda: nsp.elsewhere([[[1]]], 0, 2, rng(), "B is red"), "no mistake 'B is red': expected none, B is longer"),
         (lambda: path_length.path_lengths(LEAF * 2, Tensor(np.ones(2))), "no way leads"),
