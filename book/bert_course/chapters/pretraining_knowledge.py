@@ -65,7 +65,7 @@ def left_over(model: Any, stories: Stories, pairs: Sequence[Pair], scorer: Score
         for place, (word, guess, p) in enumerate(zip(pair.words, guesses, np.exp(log_p), strict=True)):
             exact = np.zeros_like(p)
             exact[[stories.id(one) for one in guess]] = list(guess.values())
-            copied = ()
+            copied: tuple[float, ...] = ()
             other = nouns.get({"noun": "noun again", "noun again": "noun"}.get(word.slot, ""))
             if other is not None and (word.slot == "noun") == (place < in_a):
                 copied = p[stories.id(other)], exact[stories.id(other)]
