@@ -208,6 +208,10 @@ def test_paper_is_light_and_whole(reader: Any):
     hidden = """() => [...document.querySelectorAll("main :is(pre, .output, mjx-container, .course-table)")]
         .filter((box) => getComputedStyle(box).overflowX !== "visible").map((box) => box.outerHTML.slice(0, 80))"""
     assert page.evaluate(hidden) == []
+    formulas = reader("reverse_mode", viewport={"width": 700, "height": 900})
+    assert formulas.evaluate(hidden) != []
+    formulas.emulate_media(media="print")
+    assert formulas.evaluate(hidden) == []
     long = [text for kind, _, text in page.evaluate(CUT) if kind == "pre"]
     assert long == []
     assert page.locator("details.hide .cell_input").is_visible()

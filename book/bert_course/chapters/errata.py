@@ -2,8 +2,7 @@
 
 An entry says what the document has, what is right and who says so, what sort of mistake it is and whose, on what
 evidence this course says so, where it is run, and which exercise's check turns it down. What its formula computes
-beside the right one is in `errata_runs.py`. Numbers that are missing
-belonged to charges that did not hold.
+beside the right one is in `errata_runs.py`. Numbers that are missing belonged to charges that did not hold.
 """
 
 from __future__ import annotations
