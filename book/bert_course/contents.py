@@ -289,21 +289,23 @@ class Route(NamedTuple):
     """A way through a part of the course, for a reader with so much time.
 
     name: by which the browser keeps the choice; title: how long; why: what one knows then; chapters: by their names.
+    solved: whether there is time for the exercises, too.
     """
 
     name: str
     title: str
     why: str
     chapters: tuple[str, ...]
+    solved: bool = True
 
 
 ROUTES = (
-    Route("hour", "An hour", "what BERT does, and how it learns to", ("start",)),
+    Route("hour", "An hour", "what BERT does, and what attention is", ("start", "one_head"), solved=False),
     Route(
         "evenings",
         "Two evenings",
-        "what attention is, and what BERT learns",
-        ("start", "one_head", "encoder", "mlm", "finetuning"),
+        "gradients and attention, from code of your own",
+        ("start", "arrays", "reverse_mode", "one_head"),
     ),
     Route(
         "week",

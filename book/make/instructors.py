@@ -35,8 +35,8 @@ class Evening(NamedTuple):
 
 PLANS: dict[int, tuple[Evening, ...]] = {
     2: (
-        Evening(("start", "one_head"), ("attend", "score_scale", "look_left")),
-        Evening(("mlm", "finetuning"), ("never_chosen", "best_span")),
+        Evening(("start", "arrays"), ("heads_of_batch", "unbroadcast", "window_rule")),
+        Evening(("reverse_mode", "one_head"), ("differentiate", "attend", "look_left")),
     ),
     5: (
         Evening(("start", "wordpiece"), ("split_word", "two_rules")),

@@ -54,12 +54,11 @@ def times(root: Path) -> dict[str, Time]:
 
 
 def hours(route: Route, took: Mapping[str, Time]) -> str:
-    """ "5 hours to read, 3 of exercises" or "20 minutes to read"; of the chapters that are written."""
+    """ "5 hours to read, 3 of exercises" or "65 minutes to read"; of the chapters that are written."""
     there = [took[name] for name in route.chapters if name in took]
     reading, solving = sum(one.reading for one in there), sum(one.solving for one in there)
-    whole = round(reading / 60)
-    words = f"{reading} minutes" if reading < 60 else f"{whole} hour{'s' * (whole > 1)}"
-    return f"{words} to read" + (f", {solving / 60:.0f} of exercises" if solving else "")
+    words = f"{reading} minutes" if reading < 90 else f"{reading / 60:.0f} hours"
+    return f"{words} to read" + (f", {solving / 60:.0f} of exercises" if solving and route.solved else "")
 
 
 def table(took: Mapping[str, Time]) -> str:

@@ -63,7 +63,24 @@ NAMELESS = """all => all.filter((one) => !one.labels.length && !one.ariaLabel)
     .filter((one) => one.localName !== "button" || !one.textContent.trim()).map((one) => one.outerHTML.slice(0, 80))"""
 
 
-def test_nothing_is_cut_or_nameless_on_a_page_that_is_not_visited(site: Path, visit: Any):
+# Words in drawings that are smaller than 11 pixels on the screen.
+SMALL = """() => [...document.querySelectorAll("article svg")]
+    .filter((svg) => svg.getClientRects().length && svg.viewBox.baseVal && svg.viewBox.baseVal.width)
+    .flatMap((svg) => [...svg.querySelectorAll("text, tspan")]
+        .filter((one) => one.textContent.trim())
+        .map((one) => [
+            parseFloat(getComputedStyle(one).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width,
+            one.textContent.trim().slice(0, 30)]))
+    .filter(([size]) => size < 10.95)"""
+
+
+def test_no_words_in_drawings_are_small_on_a_laptop(visited: Any):
+    at(visited.page, 1280)
+    open_predictions(visited.page)
+    assert visited.page.evaluate(SMALL) == []
+
+
+def test_nothing_is_cut_small_or_nameless_on_a_page_that_is_not_visited(site: Path, visit: Any):
     """Each page's text in the place of another's, without its scripts: the slow tests open the pages themselves."""
     page = visit("book/glossary").page
     fields = "article :is(input, select, textarea, button)"
@@ -77,6 +94,7 @@ def test_nothing_is_cut_or_nameless_on_a_page_that_is_not_visited(site: Path, vi
     for name, text in texts.items():
         page.evaluate(IN_PLACE, text)
         assert page.evaluate(CUT)[STILL_CUT.get(name, 0) :] == [], name
+        assert page.evaluate(SMALL) == [], name
         assert page.eval_on_selector_all(fields, NAMELESS) == [], name
     page.close()
 

@@ -167,11 +167,20 @@ def test_a_chosen_way_greys_the_rest_of_the_sidebar(reader: Any):
     page.get_by_role("button", name="The short way").click()
     assert page.evaluate(aside) == ["1. Arrays"]
     assert page.locator("[data-route][aria-pressed=true]").inner_text() == "The short way"
-    assert reader("reverse_mode").evaluate(aside) == ["1. Arrays"]
+    page = reader("reverse_mode")
+    assert page.evaluate(aside) == ["1. Arrays"]
+    assert page.locator(".course-way").inner_text() == "1 of 1 on your way. It ends here."
+    page = reader("arrays")
+    assert page.locator(".course-way").inner_text() == (
+        "This page is not on your way. It begins with 2. Reverse mode."
+    )
+    assert page.locator(".course-way a").get_attribute("href").endswith("reverse_mode.html")
+    assert page.locator(".course-memory").inner_text().startswith("0 of 1 chapters on your way read.")
     page = reader("index")
     assert len(page.evaluate(aside)) == 1
     page.get_by_role("button", name="All", exact=True).click()
     assert page.evaluate(aside) == []
+    assert reader("arrays").locator(".course-way").is_hidden()
 
 
 def test_a_tab_that_has_not_heard_of_a_change_keeps_over_nothing(reader: Any):

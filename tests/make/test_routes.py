@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -16,13 +17,13 @@ from book.make.reading_time import Exercise
 pytestmark = pytest.mark.no_arrays
 
 ROOT = Path(minigrad.__file__).resolve().parent.parent
-HOURS = re.compile(r"\d+(?= hours?| of exercises)")
+HOURS = re.compile(r"\d+(?= hours| minutes| of exercises)")
 
 
 @pytest.mark.parametrize(
     ("chapters", "minutes", "said"),
     [
-        (("start",), 60, "1 hour to read"),
+        (("start",), 60, "60 minutes to read"),
         (("mlm",), 20, "20 minutes to read, 1 of exercises"),
         (("start", "mlm", "published"), 60, "2 hours to read, 1 of exercises"),
     ],
@@ -30,6 +31,14 @@ HOURS = re.compile(r"\d+(?= hours?| of exercises)")
 def test_hours_are_those_of_the_chapters_that_are_written(chapters, minutes, said):
     took = {"start": routes.Time(60, []), "mlm": routes.Time(minutes, [Exercise("One", "1", 40)])}
     assert routes.hours(Route("x", "X", "it", chapters), took) == said
+    assert routes.hours(Route("x", "X", "it", chapters, solved=False), took) == said.partition(",")[0]
+
+
+def test_a_way_with_exercises_jumps_over_nothing_that_its_chapters_need():
+    for route in ROUTES:
+        for name in route.chapters if route.solved else ():
+            page = json.loads((ROOT / "book" / f"{name}.ipynb").read_text(encoding="utf-8"))
+            assert set(page["metadata"]["course"]["needs"]) <= set(route.chapters), (route.title, name)
 
 
 def test_every_route_is_in_the_courses_order():

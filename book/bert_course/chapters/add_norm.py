@@ -70,6 +70,38 @@ def sublayers(layers: int, seed: int, start: str = "bert") -> list[nn.Module]:
     return stack
 
 
+# --- What becomes of the tokens ---------------------------------------------------------------------------
+
+
+def token_colours(states: Sequence[np.ndarray], notes: Mapping[int, str], alt: str) -> Picture:
+    """Each token of each layer as a square, whose colour is the direction of its row: like rows have like colours.
+
+    states: (L, d) before the first layer and after each. notes: what is written beside some of them.
+    """
+    directions = np.stack([x / np.linalg.norm(x, axis=-1, keepdims=True) for x in states])  # (n, L, d)
+    axes_of = np.linalg.svd(directions[0] - directions[0].mean(axis=0), full_matrices=False)[2][:3]  # (3, d)
+    spread = (directions[0] @ axes_of.T).std(axis=0)
+    image = 0.5 + 0.25 * directions @ axes_of.T / spread  # (n, L, 3), each token's red, green and blue
+    image = np.concatenate([image.clip(0.08, 0.92), np.ones((*image.shape[:2], 1))], axis=-1)
+    tall = 6  # pixels of a layer, one of them clear
+    image = np.repeat(image, tall, axis=0)
+    image[tall - 1 :: tall, :, 3] = 0
+    middles = [tall * row + (tall - 2) / 2 for row in range(len(states))]
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        axes.imshow(image, interpolation="nearest", aspect="auto")
+        for row, note in notes.items():
+            axes.text(image.shape[1], middles[row], note, va="center", fontsize=10)
+        axes.set(xlim=(-0.5, image.shape[1] + 5.5), xticks=[])
+        names = ["input", *(f"layer {row}" for row in range(3, len(states), 3))]
+        axes.set_yticks(middles[::3], names)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+
+    return figure(plot, alt, size=(5.6, 3.6))
+
+
 # --- The hand-sized example -------------------------------------------------------------------------------
 
 
@@ -242,9 +274,9 @@ def depth_curves(stacks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) 
 
     return figure(
         plot,
-        "Size of the gradient by layer, on logarithmic axes, in two pictures. From BERT's start four wirings lie flat "
-        "between 1 and 10, and the one without Add and Norm lies fifteen orders of magnitude below. From the unit "
-        "start the one with Add alone climbs to tens of thousands in the first layers; both with Add and Norm stay "
+        "Size of the gradient by layer, on logarithmic axes, in two pictures. From BERT's initialisation four wirings "
+        "lie flat between 1 and 10, and the one without Add and Norm lies fifteen orders of magnitude below. From the "
+        "unit one that with Add alone climbs to tens of thousands in the first layers; both with Add and Norm stay "
         "between 0.4 and 3.",
         size=(5.4, 6.2),
     )

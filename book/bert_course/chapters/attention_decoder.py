@@ -422,16 +422,23 @@ def _step_picture(one: Mapping[str, Any], source: Sequence[str], at: int) -> str
     return svg(_WIDE, round(y), parts)
 
 
-# of the map: a weight's square, the room for the words to its left and above
-SQUARE, BESIDE, OVER = 24, 76, 66
+# of the map: a weight's square, the room for the words to its left and above, and for their meanings to its right
+SQUARE, BESIDE, OVER, MEANING = 24, 76, 66, 78
 
 
-def weights_map(A: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Picture:
+def weights_map(
+    A: np.ndarray,
+    source: Sequence[str],
+    target: Sequence[str],
+    meaning: Mapping[str, str],
+    gold: Sequence[Sequence[int]] = (),
+) -> Picture:
     """The weights of each step as shades of a square: a row for each word written, a column for each source word.
 
-    A (T, S), with a word for each row and column.
+    A (T, S), with a word for each row and column. meaning: of the words written. gold: for each of them the columns
+    that it translates, which get an outline.
     """
-    parts = []
+    parts, right = [], BESIDE + SQUARE * len(source)
     for s, word in enumerate(source):
         x = BESIDE + SQUARE * (s + 0.6)
         parts.append(
@@ -440,15 +447,19 @@ def weights_map(A: np.ndarray, source: Sequence[str], target: Sequence[str]) -> 
     for t, word in enumerate(target):
         y = OVER + SQUARE * t
         parts.append(pencil.words(BESIDE - 6, y + 15, word, 14, anchor="end"))
+        parts.append(
+            pencil.words(right + 6, y + 15, meaning[word], 13, "token", "start", font_style="italic")
+        )
         for s, weight in enumerate(A[t]):
-            parts.append(
-                pencil.box(
-                    BESIDE + SQUARE * s, y, SQUARE - 2, SQUARE - 2, "weight", max(0.04, float(weight)), 0.5
-                )
-            )
+            x = BESIDE + SQUARE * s
+            parts.append(pencil.box(x, y, SQUARE - 2, SQUARE - 2, "weight", max(0.04, float(weight)), 0.5))
+            if gold and s in gold[t]:
+                parts.append(pencil.box(x - 0.5, y - 0.5, SQUARE - 1, SQUARE - 1, "second", 0, 2.5))
     strongest = "; ".join(f"{word}: {source[int(row.argmax())]}" for word, row in zip(target, A, strict=True))
-    width, height = BESIDE + SQUARE * len(source) + 34, OVER + SQUARE * len(target) + 2
     alt = f"A square for each word written and each source word, stronger with its weight. The strongest: {strongest}."
+    if gold:
+        alt += " The word that each translates has an outline."
+    width, height = right + MEANING, OVER + SQUARE * len(target) + 2
     return Picture(svg(width, height, parts), alt, round(1.2 * width))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from bert_course.common.figures import Figure, Picture, figure, tinted
 from bert_course.common.flow import Box, Flow, Step, View, flow
 from bert_course.common.small_model import as_drawn
+from minigrad.stories.stories import STORIES
 from minigrad.text.tokenizer import WordPieceTokenizer
 
 FEATURES = ("water", "money", "mark", "text", "place")
@@ -138,6 +139,59 @@ def rank_curves(ranks: Mapping[str, np.ndarray], pieces: int) -> Picture:
         "first ranks on; for another word's plural, and for a word with the same first letters, it stays near zero "
         "until ranks in the hundreds.",
     )
+
+
+# --- Words on a map -------------------------------------------------------------------------------------
+
+
+def kinds_of_words(words: Sequence[str]) -> dict[str, list[int]]:
+    """Which of the stories' words are names, places, verbs, adjectives and things; what is left is *other*."""
+    lexicon = STORIES["stories"].lexicon
+    things = lexicon.kinds.values()
+    verbs = {verb for kind in things for verb in kind.verbs}
+    groups = {
+        "names": {*lexicon.men, *lexicon.women},
+        "places": {*lexicon.places},
+        "verbs": verbs.union(lexicon.keeps, lexicon.gives, lexicon.shows, lexicon.takes, lexicon.hides),
+        "adjectives": {adjective for kind in things for adjective in kind.adjectives},
+        "one thing": {noun for kind in things for noun in kind.nouns},
+        "several": {f"{noun}s" for kind in things for noun in kind.nouns},
+    }
+    found = {name: [i for i, word in enumerate(words) if word in group] for name, group in groups.items()}
+    known = {i for those in found.values() for i in those}
+    return found | {"other words": [i for i in range(len(words)) if i not in known]}
+
+
+def word_map(places: np.ndarray, words: Sequence[str], alt: str) -> Picture:
+    """Words as dots, places (n, 2), in a colour for each kind, which is named; words of no kind are written out."""
+    groups = kinds_of_words(words)
+    looks = ("first", "value", "second", "gradient", "weight", "key", "third")
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for look, (name, those) in zip(looks, groups.items(), strict=True):
+            x, y = places[those].T
+            axes.scatter(x, y, s=16, color=colours[look])
+            if name != "other words":  # beside the group, or above it where there is more room
+                label = f"{name}: {words[those[0]]}, {words[those[1]]}"
+                spot = (x.min() - 0.02, y.mean()) if x.mean() > 0.6 else (x.mean(), y.max() + 0.025)
+                side = "right" if x.mean() > 0.6 else "center"
+                axes.text(*spot, label, color=colours[look], ha=side, fontsize=10)
+                continue
+            for i in those:
+                across, up = (places - places[i]).T
+                if not (
+                    (np.abs(across) < 0.05) & (up > 0) & (up < 0.06)
+                ).any():  # no dot where the word would stand
+                    axes.text(
+                        *(places[i] + [0, 0.02]), words[i], color=colours[look], ha="center", fontsize=10
+                    )
+        axes.set(xlim=(-0.12, 1.12), ylim=(-0.04, 1.08), xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+
+    low, high = places.min(axis=0), places.max(axis=0)
+    places = (places - low) / (high - low)  # (n, 2), each from 0 to 1
+    return figure(plot, alt, size=(5.6, 4.4))
 
 
 # --- Tables of positions --------------------------------------------------------------------------------

@@ -294,7 +294,7 @@ def scores_of(
 
 # --- A direction taken out -------------------------------------------------------------------------------
 
-ASKED = ("the noun", "[MASK]", "the full stop")
+ASKED = ("[CLS]", "the noun", "[MASK]", "the adjective", "the full stop")
 
 
 @dataclass(frozen=True)
@@ -344,10 +344,11 @@ def hide_verbs(count: int, seed: int) -> HiddenVerbs:
         remark = story.trees[-1]
         if remark.predicate is not None:
             many = int(bool(story.facts.many))
-            found.append((number, many, at[start + remark.subject.at], at[start + remark.at], at[-1]))
+            verb = at[start + remark.at]
+            found.append((number, many, 0, at[start + remark.subject.at], verb, verb + 1, at[-1]))
     stories, many, *places = np.array(found).T
     inputs = {key: array[stories].copy() for key, array in texts.inputs.items()}
-    inputs["input_ids"][np.arange(len(stories)), places[1]] = tokenizer.mask_token_id
+    inputs["input_ids"][np.arange(len(stories)), places[2]] = tokenizer.mask_token_id
     with no_grad():
         states = [one.numpy() for one in model.bert(**inputs).hidden_states]
     return HiddenVerbs(inputs, many, dict(zip(ASKED, places, strict=True)), states)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_course.common.figures import Figure, Picture, figure
+import numpy as np
+
+from bert_course.common.figures import Figure, Picture, figure, tinted
 from bert_course.common.pencil import box, upright, words
 from bert_course.common.widgets import svg
 
@@ -59,3 +61,44 @@ def reader_bars(found: Mapping[str, Mapping[str, float]], baseline: Mapping[str,
         panels[-1].set_xlabel("right, after 64 labelled stories; dashed: always the most frequent")
 
     return figure(plot, alt, (5.4, 5.6))
+
+
+def read_and_used(tokens: Sequence[str], found: np.ndarray, used: np.ndarray) -> Picture:
+    """What a probe reads in each token's vector after each layer, above what exchanging that vector costs.
+
+    found: shares right (layers, tokens). used: nats of the margin (layers, tokens).
+    """
+    layers = len(found)
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        panels = (
+            ("first", found, (found - 0.5) / 0.5, "a probe reads the number (share right)"),
+            ("second", used, used / used.max(), "exchanged: nats lost at the verb"),
+        )
+        for axes, (tone, values, shades, title) in zip(canvas.subplots(2, 1), panels, strict=True):
+            axes.imshow(
+                tinted(0.75 * np.clip(shades, 0, 1), colours[tone]), interpolation="nearest", aspect="auto"
+            )
+            for row in range(layers):
+                for column, value in enumerate(values[row]):
+                    digits = 2 if tone == "first" else 1
+                    axes.text(
+                        column,
+                        row,
+                        f"{round(value, digits) + 0:.{digits}f}",
+                        ha="center",
+                        va="center",
+                        fontsize=11,
+                    )
+            axes.set(title=title, xlim=(-0.5, len(tokens) - 0.5), ylim=(-0.5, layers - 0.5))
+            axes.set_xticks(range(len(tokens)), list(tokens))
+            axes.set_yticks(range(layers), [f"layer {k + 1}" for k in range(layers)])
+            axes.grid(visible=False)
+
+    rows = "; ".join(
+        f"{token}: {', '.join(f'{a:.2f}' for a in found[:, i])}, lost {', '.join(f'{a:.1f}' for a in used[:, i] + 0)}"
+        for i, token in enumerate(tokens)
+    )
+    return figure(
+        plot, f"By token, what a probe reads after layers 1 to {layers}, and nats lost. {rows}.", (5.8, 5.4)
+    )

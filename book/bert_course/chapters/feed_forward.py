@@ -80,6 +80,49 @@ def network_flow(X: np.ndarray, W_1: np.ndarray, b_1: np.ndarray, W_2: np.ndarra
     return flow(boxes, steps, alt, names, edit="X")
 
 
+def plane(praise: Callable[[np.ndarray], np.ndarray] | None, alt: str) -> Picture:
+    """Four films in the plane of *bad* and *negated*, on what a network says of every point, or with lines that fail.
+
+    praise: from points (n, 3) to numbers from about -1 (blame) to 1, or None for the lines.
+    """
+    fine, low, high = 81, -0.5, 1.5
+    ticks = [(0.5 + v) / 2 * (fine - 1) for v in (0, 1)]  # where 0 and 1 are, in pixels of the image
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        x = np.linspace(low, high, fine)
+        points = np.stack(np.broadcast_arrays(x, x[:, None], 0.0), axis=-1).reshape(-1, 3)  # (fine², 3)
+        values = np.zeros(len(points)) if praise is None else np.clip(praise(points), -1, 1)
+        axes.imshow(
+            tinted(0.6 * np.reshape(values, (fine, fine)), colours["first"], colours["second"]),
+            interpolation="nearest",
+        )
+        if praise is None:
+            middle, last = ticks[0] + 20, fine - 1
+            for across, up in (([middle] * 2, [0, last]), ([0, last], [middle] * 2), ([0, 60], [60, 0])):
+                axes.plot(across, up, color=colours["third"], linestyle="--", linewidth=1.4)
+        for bad, negated, name in ((0, 0, "good"), (1, 0, "bad"), (0, 1, "not good"), (1, 1, "not bad")):
+            liked = bad == negated
+            at = ticks[bad], ticks[negated]
+            axes.scatter(
+                [at[0]],
+                [at[1]],
+                s=90,
+                color=colours["first" if liked else "second"],
+                edgecolors=colours["ink"],
+            )
+            axes.text(at[0], at[1] + 4, name, ha="center", fontsize=11)
+        axes.set(xlim=(0, fine - 1), ylim=(0, fine - 1), xlabel="bad", ylabel="negated")
+        axes.set_title(
+            "three lines, and what they miss" if praise is None else "what the network says of each point"
+        )
+        axes.set_xticks(ticks, ["0", "1"])
+        axes.set_yticks(ticks, ["0", "1"])
+        axes.grid(visible=False)
+
+    return figure(plot, alt, size=(4.2, 3.9))
+
+
 # --- GELU as an area --------------------------------------------------------------------------------------
 
 _LEFT, _WIDE, _TALL = 30, 240, 150  # of each of the two panels, in the picture's own units

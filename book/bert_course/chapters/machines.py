@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,11 @@ from bert_course.common.pencil import arrow, box, words
 from bert_course.common.small_model import small_model
 from bert_course.common.widgets import Frame, svg
 from bert_course.stored import stored
-from minigrad import optim, random
+from minigrad import random
 from minigrad.bert.config import BertConfig
 from minigrad.bert.data import PretrainingData, encode_documents
 from minigrad.bert.info import step_cost
 from minigrad.bert.model import BertForPreTraining, parameter_shapes
-from minigrad.bert.pretraining import PairShare
 from minigrad.distributed import ring_bytes
 from minigrad.tensor import Tensor
 from minigrad.text.corpus import read_corpus
@@ -85,37 +84,6 @@ def _grad_of(parameter: Tensor) -> np.ndarray:
 def distance(found: np.ndarray, right: np.ndarray) -> float:
     """The length of the difference, as a share of the length of what is right."""
     return float(np.linalg.norm(found - right) / np.linalg.norm(right))
-
-
-def drift(add_up: Callable[[list[np.ndarray]], list[np.ndarray]], size: int, steps: int) -> list[float]:
-    """How far `size` copies of the model are apart after each step that they make together, in learning rates.
-
-    add_up: from the gradients of all processes to what each takes for their sum. The distance is the largest
-    difference between a parameter of the first copy and of another.
-    """
-    models = [model_with_dropout() for _ in range(size)]
-    optimizers = [optim.AdamW(model.parameters(), lr=RATE, eps=1e-6) for model in models]
-    data, apart = PretrainingData(*_docutils(), ROWS, LENGTH, 0), []
-    for step in range(steps):
-        batch = data.next_batch()
-        shares = [PairShare(batch, rank, size) for rank in range(size)]
-        gradients = [
-            gradient(model, s.batch, s.of_tokens, s.of_pairs, 1000 * step, s.places)
-            for model, s in zip(models, shares, strict=True)
-        ]
-        for model, optimizer, total in zip(models, optimizers, add_up(gradients), strict=True):
-            _put_gradient(model, total)
-            optimizer.step()
-        flat = [np.concatenate([p.data.ravel() for p in model.parameters()]) for model in models]
-        apart.append(max(float(np.abs(flat[0] - other).max()) for other in flat[1:]) / RATE)
-    return apart
-
-
-def _put_gradient(model: BertForPreTraining, flat: np.ndarray) -> None:
-    parameters = list(model.parameters())
-    ends = np.cumsum([parameter.size for parameter in parameters])
-    for parameter, part in zip(parameters, np.split(flat, ends[:-1]), strict=True):
-        parameter.grad = part.reshape(parameter.shape).copy()
 
 
 def ready(model: BertForPreTraining, batch: Batch) -> list[tuple[str, int]]:

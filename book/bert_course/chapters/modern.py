@@ -59,7 +59,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (…, H) -> (…, H)."""
-        return x * ((x * x).mean(axis=-1, keepdims=True) + 1e-12) ** -0.5 * self.weight
+        squares = (x * x).mean(axis=-1, keepdims=True)  # (…, 1)
+        return x * (squares + 1e-12) ** -0.5 * self.weight
 
 
 class Attention(nn.Module):
@@ -128,7 +129,8 @@ class Local(Attention):
 
     def added(self, length: int) -> np.ndarray | None:
         """(T, T), or None in the layers that see all."""
-        return None if self.number % 2 else np.where(distances(length) > NEAR, FAR, 0.0)
+        near_alone = np.where(distances(length) > NEAR, FAR, 0.0)
+        return None if self.number % 2 else near_alone
 
 
 class RotaryLocal(Rotary, Local):
@@ -328,7 +330,8 @@ class Detection(nn.Module):
     def replaced(self, batch: Batch, logits: Tensor) -> tuple[Array, Array]:
         """The tokens with the guesses in place of the chosen ones, and of each whether it was replaced, both (B, T)."""
         scores = backend.to_numpy(logits.data)  # (n, V)
-        guessed = (scores + self.rng.gumbel(size=scores.shape)).argmax(axis=-1)  # a draw from the softmax
+        noise = self.rng.gumbel(size=scores.shape)
+        guessed = (scores + noise).argmax(axis=-1)  # drawn from the softmax
         chosen = batch["labels"] != IGNORED
         true = np.where(chosen, batch["labels"], batch["input_ids"])
         ids = true.copy()

@@ -5,10 +5,12 @@ Chapter `optimisers` trains the same network on the same points.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from bert_course.common.figures import Figure, Picture, figure, tinted
 from minigrad import Tensor, manual_seed, nn, no_grad, ops
 
 
@@ -38,6 +40,36 @@ def accuracy(model: nn.Module, points: np.ndarray, arms: np.ndarray) -> float:
     with no_grad():
         guesses = model(Tensor(points)).numpy().argmax(axis=1)
     return float((guesses == arms).mean())
+
+
+def arms_guessed(models: Mapping[str, nn.Module], points: np.ndarray, arms: np.ndarray) -> Picture:
+    """Under each name the plane in the colours of the arms that a model guesses there, with points of known arms."""
+    cells, reach = 60, 1.25
+    at = (np.arange(cells) + 0.5) / cells * 2 * reach - reach
+    plane = np.stack(np.broadcast_arrays(at, at[:, None]), axis=-1).reshape(-1, 2)  # (cells², 2)
+    places = (points / reach + 1) * cells / 2 - 0.5
+    looks = ("first", "second", "third")
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        for axes, (name, model) in zip(canvas.subplots(1, len(models)), models.items(), strict=True):
+            with no_grad():
+                guesses = model(Tensor(plane)).numpy().argmax(axis=1).reshape(cells, cells)
+            shades = [tinted(np.array(0.3), colours[look]) for look in looks]
+            axes.imshow(np.array(shades)[guesses], interpolation="nearest")
+            for arm, look in enumerate(looks):
+                axes.scatter(*places[arms == arm].T, s=9, color=colours[look])
+            axes.set(title=name, xlim=(0, cells - 1), ylim=(0, cells - 1), xticks=[], yticks=[])
+            axes.grid(visible=False)
+
+    said = [
+        f"{name}: {accuracy(model, points, arms):.2f} of the points are right"
+        for name, model in models.items()
+    ]
+    return figure(
+        plot,
+        f"Three spiral arms, on the plane in the colours of the arms guessed. {'. '.join(said)}.",
+        (5.6, 3),
+    )
 
 
 # --- The way to a parameter ------------------------------------------------------------------------------

@@ -8,12 +8,73 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from bert_course.common import pencil
+from bert_course.common.palette import colour
 from bert_course.common.rotary import rotated
 from bert_course.common.small_model import small_model, word_losses
+from bert_course.common.widgets import Frame, Player, player, svg
 from minigrad import nn, no_grad, ops, optim, random
 from minigrad.nn import truncated_normal
 from minigrad.seq2seq.transformer import sinusoids
 from minigrad.tensor import Tensor
+
+# --- A hand that turns -----------------------------------------------------------------------------------
+
+_TURN = 0.4  # radians a position: sixteen positions are nearly one turn
+_RADIUS, _MIDDLE = 96, 150  # of the dial, and where its centre is, in the picture's own units
+
+
+def turning_hands(apart: int = 3) -> Player:
+    """A hand for a query and one for a key `apart` positions before it: both move on, and their angle stays."""
+    frames = []
+    for j in range(0, 16 - apart, apart):
+        i = j + apart
+        text = (
+            f"The hand of position {j} is at {j}ω, that of position {i} at {i}ω. From one to the other it is {apart}ω, "
+            f"whatever the positions, and the dot product of the two is cos({apart}ω) = {math.cos(apart * _TURN):.2f}."
+        )
+        frames.append(Frame(f"Positions {j} and {i}", _dial(i, j), text))
+    alt = (
+        "A dial with the numbers 0 to 15 and two hands, whose angle stays while both move on around the dial"
+    )
+    return player(frames, "both move", alt)
+
+
+def _on_dial(position: float, radius: float) -> tuple[float, float]:
+    """The place of a position's hand, which starts upright and goes round as a clock's does."""
+    angle = position * _TURN
+    return _MIDDLE + radius * math.sin(angle), _MIDDLE - radius * math.cos(angle)
+
+
+def _dial(i: int, j: int) -> str:
+    """The hands of a query at position i and a key at position j, and those where they would stand elsewhere."""
+    parts = [
+        f'<circle cx="{_MIDDLE}" cy="{_MIDDLE}" r="{_RADIUS}" fill="none" stroke="currentColor" stroke-opacity="0.3"/>'
+    ]
+    for position in range(16):
+        x, y = _on_dial(position, _RADIUS + 20)
+        tone = {i: "query", j: "key"}.get(position, "")
+        bold = {"font_weight": "bold"} if tone else {"fill_opacity": "0.6"}
+        parts.append(pencil.words(x, y + 6, str(position), 17, tone, **bold))
+    (x0, y0), (x1, y1) = _on_dial(j, 44), _on_dial(i, 44)
+    between = f"M{_MIDDLE} {_MIDDLE}L{x0:.1f} {y0:.1f}A44 44 0 0 1 {x1:.1f} {y1:.1f}Z"
+    parts.append(f'<path d="{between}" fill="{colour("weight")}" fill-opacity="0.3"/>')
+    for position, tone in ((j, "key"), (i, "query")):
+        x, y = _on_dial(position, _RADIUS - 4)
+        ends = f'x1="{_MIDDLE}" y1="{_MIDDLE}" x2="{x:.1f}" y2="{y:.1f}"'
+        parts.append(f'<line {ends} stroke="{colour(tone)}" stroke-width="4" stroke-linecap="round"/>')
+    x, y = _on_dial((i + j) / 2, 66)
+    parts += [
+        f'<circle cx="{_MIDDLE}" cy="{_MIDDLE}" r="5" fill="currentColor"/>',
+        pencil.words(x, y + 6, f"{i - j}ω", 17, "weight", font_weight="bold"),
+        pencil.words(300, 60, f"query at position {i}", 17, "query", "start"),
+        pencil.words(300, 88, f"key at position {j}", 17, "key", "start"),
+        pencil.words(300, 116, f"dot product {math.cos((i - j) * _TURN):.2f}", 17, "weight", "start"),
+    ]
+    return svg(500, 2 * _MIDDLE, parts)
+
+
+# --- One layer, and ways to give it the order --------------------------------------------------------------
 
 WORDS, D_MODEL, PLACE, SHORT, LONG, FURTHEST = 16, 64, 3, 16, 32, 8
 LONGEST = 256  # of the texts on which a relative kind is tested

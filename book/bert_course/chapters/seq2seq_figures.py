@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from bert_course.common.figures import Figure, Picture, figure
 from bert_course.common.flow import Box, Flow, Step, View, flow
 from bert_course.common.palette import colour
 from bert_course.common.pencil import arrow, box, upright, words
-from bert_course.common.widgets import svg
+from bert_course.common.widgets import Frame, Player, player, svg
 
 
 def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> Flow:
@@ -62,6 +63,89 @@ def rnn_flow(X: np.ndarray, W_x: np.ndarray, W_h: np.ndarray, b: np.ndarray) -> 
     return flow(
         boxes, steps, "Three words go through a recurrent network, one after the other", names, edit="X"
     )
+
+
+# --- A gate as a valve -----------------------------------------------------------------------------------
+
+_PIPE = 30  # how wide a pipe is, in the picture's own units
+
+
+def gates_player(read: Sequence[str], steps: Sequence[Mapping[str, float]]) -> Player:
+    """One entry of an LSTM's cell, word by word: gates as valves on a pipe, with the numbers that pass.
+
+    steps: for each word i, f, g, o (after their functions), c_before, c and h.
+    """
+    frames = []
+    for word, of in zip(read, steps, strict=True):
+        text = (
+            f"c = {of['f']:.2f} · {_signed(of['c_before'])} + {of['i']:.2f} · {_signed(of['g'])} = {_two(of['c'])}, "
+            f"and h = {of['o']:.2f} · tanh({_two(of['c'])}) = {_two(of['h'])}."
+        )
+        frames.append(Frame(word, _valves(of), text))
+    alt = (
+        "A pipe from left to right, the cell. The forget gate is a valve on it, the input gate one on a pipe that "
+        "joins from below, the output gate one on a pipe that leaves upwards; each is as open as its number says"
+    )
+    return player(frames, "word", alt)
+
+
+def _two(number: float) -> str:
+    """Two digits after the point, and no -0.00."""
+    return f"{round(number, 2) + 0:.2f}"
+
+
+def _signed(number: float) -> str:
+    """The same as a factor or a term."""
+    return f"({_two(number)})" if round(number, 2) < 0 else _two(number)
+
+
+def _flow(x: float, y: float, length: float, value: float, upright: bool = False) -> str:
+    """A stretch of pipe, filled as far as the value's size says, in the colour of its sign; with the value in it."""
+    tone, width = ("first" if value >= 0 else "second"), _PIPE * min(abs(value), 1)
+    if upright:
+        inside = box(x + (_PIPE - width) / 2, y, width, length, tone, 0.45, 0)
+        frame = f'<path d="M{x} {y}v{length}M{x + _PIPE} {y}v{length}"'
+    else:
+        inside = box(x, y + (_PIPE - width) / 2, length, width, tone, 0.45, 0)
+        frame = f'<path d="M{x} {y}h{length}M{x} {y + _PIPE}h{length}"'
+    return f'{inside}{frame} fill="none" stroke="currentColor" stroke-opacity="0.55" stroke-width="1.5"/>'
+
+
+def _valve(x: float, y: float, share: float, upright: bool = False) -> str:
+    """Two bars that leave this share of a pipe open; across it, at its left or upper edge."""
+    closed = _PIPE * (1 - share) / 2
+    if upright:
+        return box(x - 5, y, closed + 5, 9, "weight", 1, 0) + box(
+            x + _PIPE - closed, y, closed + 5, 9, "weight", 1, 0
+        )
+    return box(x, y - 5, 9, closed + 5, "weight", 1, 0) + box(
+        x, y + _PIPE - closed, 9, closed + 5, "weight", 1, 0
+    )
+
+
+def _valves(of: Mapping[str, float]) -> str:
+    """The picture of one step."""
+    y, joins, leaves = 112, 236, 398
+    parts = [
+        _flow(10, y, 110, of["c_before"]),
+        _flow(120, y, joins - 120, of["f"] * of["c_before"]),
+        _valve(118, y, of["f"]),
+        _flow(joins, y + _PIPE, 40, of["i"] * of["g"], upright=True),
+        _flow(joins, y + _PIPE + 40, 44, of["g"], upright=True),
+        _valve(joins, y + _PIPE + 36, of["i"], upright=True),
+        _flow(joins, y, 510 - joins, of["c"]),
+        _flow(leaves, y - 44, 44, math.tanh(of["c"]), upright=True),
+        _flow(leaves, y - 82, 38, of["h"], upright=True),
+        _valve(leaves, y - 48, of["o"], upright=True),
+        words(62, y - 14, f"c before {_two(of['c_before'])}", 15),
+        words(128, y + _PIPE + 26, f"forget gate {of['f']:.2f}", 15, "weight"),
+        words(joins + _PIPE + 12, y + _PIPE + 46, f"input gate {of['i']:.2f}", 15, "weight", "start"),
+        words(joins + _PIPE + 12, y + _PIPE + 80, f"candidate {_two(of['g'])}", 15, anchor="start"),
+        words(leaves - 10, y - 40, f"output gate {of['o']:.2f}", 15, "weight", "end"),
+        words(leaves - 10, y - 68, f"h {_two(of['h'])}", 15, anchor="end"),
+        words(470, y + _PIPE + 26, f"c {_two(of['c'])}", 15, font_weight="bold"),
+    ]
+    return svg(520, 232, parts)
 
 
 def norm_figure(curves: Mapping[str, tuple[Sequence[float], str, str]], label: str) -> Picture:

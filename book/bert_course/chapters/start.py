@@ -7,26 +7,12 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from bert_course.common.figures import Figure, Picture, figure
-from bert_course.common.palette import STYLE, colour
+from bert_course.common.figures import Drawing, Figure, Picture, figure
+from bert_course.common.palette import colour
 from bert_course.common.small_model import EXAMPLES as EXAMPLES
 from bert_course.common.small_model import SENTENCES as SENTENCES
 from bert_course.common.small_model import SIMILAR as SIMILAR
 from bert_course.common.widgets import Frame, svg
-
-
-class Drawing:
-    """HTML in the page's colours, and what it says as text."""
-
-    def __init__(self, body: str, style: str, text: str) -> None:
-        self.body, self.style, self.text = body, style, text
-
-    def _repr_html_(self) -> str:
-        return f'<div class="course-colours">{STYLE}<style>{self.style}</style>{self.body}</div>'
-
-    def __repr__(self) -> str:
-        return self.text
-
 
 # --- Guesses for a gap -----------------------------------------------------------------------------------
 

@@ -48,12 +48,17 @@ class Picture:
     def __init__(self, svg: str, alt: str, width: int) -> None:
         self.svg, self.alt, self.width = svg, alt, width
 
-    def _repr_html_(self) -> str:
-        alt = html.escape(self.alt)
+    @property
+    def drawn(self) -> str:
+        """The SVG in colours that follow the page's."""
         drawn = self.svg
         for name, (light, _) in COLOURS.items():
             drawn = drawn.replace(light, colour(name))
-        drawn = drawn.replace("<svg ", f'<svg class="course-drawing" role="img" aria-label="{alt}" ', 1)
+        return drawn
+
+    def _repr_html_(self) -> str:
+        alt = html.escape(self.alt)
+        drawn = self.drawn.replace("<svg ", f'<svg class="course-drawing" role="img" aria-label="{alt}" ', 1)
         return (
             f'<div class="course-figure course-colours" style="max-width: {self.width}px">{STYLE}{_LAYOUT}'
             f"{drawn}</div>"
@@ -61,6 +66,19 @@ class Picture:
 
     def __repr__(self) -> str:
         return f"Figure: {self.alt}"
+
+
+class Drawing:
+    """HTML in the page's colours, and what it says as text."""
+
+    def __init__(self, body: str, style: str, text: str) -> None:
+        self.body, self.style, self.text = body, style, text
+
+    def _repr_html_(self) -> str:
+        return f'<div class="course-colours">{STYLE}<style>{self.style}</style>{self.body}</div>'
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def figure(plot: Plot, alt: str, size: tuple[float, float] = (5.4, 3.4)) -> Picture:

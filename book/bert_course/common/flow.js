@@ -3,14 +3,31 @@
 (function () {
   var root = document.currentScript.parentElement, state = STATE, stage = root.querySelector(".stage");
   var lines = [...stage.querySelectorAll(".line")], player = root.querySelector(".course-player");
+  // Numbers that appear come from where they were last seen, or from their row in the first matrix of their line.
+  function fly(row, shown) {
+    var group = row.parentElement, own = row.querySelectorAll("rect[data-box]"), name = own[0].dataset.box;
+    var same = shown.find(one => one !== row && one.dataset.row === row.dataset.row && one.querySelector(`[data-box="${name}"]`));
+    var beside = shown.filter(one => one.closest("svg") === row.closest("svg") && one.parentElement !== group);
+    var from = same || beside.find(one => one.dataset.row === row.dataset.row) || beside[0];
+    if (!from) return;
+    var starts = from.querySelectorAll("rect[data-box]");
+    row.querySelectorAll("text").forEach(function (number, j) {
+      var a = starts[Math.min(j, starts.length - 1)].getBoundingClientRect(), b = own[j].getBoundingClientRect();
+      var pixel = own[j].width.baseVal.value / (b.width || 1);
+      var there = `translate(${(a.x - b.x) * pixel}px, ${(a.y - b.y) * pixel}px)`;
+      number.animate([{transform: there, opacity: 0.2}, {transform: "none", opacity: 1}], {duration: 250, easing: "ease-out"});
+    });
+  }
+  var last = -1, still = matchMedia("(prefers-reduced-motion: reduce)");
   function show(i) {
-    var step = state.steps[i];
+    var step = state.steps[i], shown = [...stage.querySelectorAll("[data-row]:not(.blank)")], fresh = [];
     lines.forEach(function (line, l) {
       var filled = false;
       line.querySelectorAll("[data-at]").forEach(function (box) {
         var rows = step.rows[box.dataset.at] || [], lit = step.lit[box.dataset.at] || [];
         filled = filled || rows.length > 0;
         box.querySelectorAll("[data-row]").forEach(function (row) {
+          if (row.classList.contains("blank") && rows.includes(+row.dataset.row)) fresh.push(row);
           row.classList.toggle("blank", !rows.includes(+row.dataset.row));
           row.lastElementChild.classList.toggle("on", lit.includes(+row.dataset.row));
         });
@@ -18,12 +35,14 @@
       line.classList.toggle("now", step.now.includes(l));
       line.classList.toggle("pale", !filled);
     });
+    if (i === last + 1 && last >= 0 && !still.matches) fresh.forEach(row => fly(row, shown));
+    last = i;
   }
   function room() {
     var wide = root.clientWidth;
     var tall = lines.map(function (line) {
       var box = line.viewBox.baseVal;
-      return box.height * Math.min(1, wide / box.width);
+      return box.height * Math.min(1, Math.max(0.86, wide / box.width)); // flow.css has the same
     });
     var steps = state.steps.map(step => [...new Set(step.now)].reduce((sum, l) => sum + tall[l], 0));
     stage.style.minHeight = wide <= 600 ? Math.ceil(Math.max(...steps)) + "px" : "";

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 import html
+import itertools
 import json
 import math
 import re
@@ -30,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_course.common.drawing import words
 from bert_course.common.palette import STYLE, colour
 from bert_course.common.softmax import softmax
 from bert_course.common.widgets import Frame, Player
@@ -53,9 +55,11 @@ FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
 _SIGNS = {ast.MatMult: "@", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _ENTRYWISE = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
 
-# Of a picture, in pixels: an entry, the space at a sign, between lines; the room for all lines together.
-CELL, TALL, GAP, LINE = 38, 27, 9, 22
-WIDEST, HIGHEST = 740, 400
+# Of a picture, in pixels: an entry, the space at a sign, between lines; the room for all lines together. Never smaller
+# than SMALLEST, at which its smallest words have 11 pixels.
+CELL, TALL, GAP, LINE = 42, 27, 9, 22
+WIDEST, HIGHEST = 896, 400
+SMALLEST = 0.86
 
 
 @dataclass(frozen=True)
@@ -312,14 +316,14 @@ def _scale(sizes: Sequence[tuple[float, float]]) -> float:
             width, tallest = width + wide * scale + 16, max(tallest, high * scale)
         return total + tallest
 
-    return next((scale for scale in (1.0, 0.95, 0.9, 0.85, 0.8, 0.75) if tall(scale) <= HIGHEST), 0.7)
+    return next((scale for scale in (1.0, 0.95, 0.9) if tall(scale) <= HIGHEST), SMALLEST)
 
 
 def _line(flow: Flow, number: int, names: Sequence[str]) -> tuple[float, float, str]:
     """A line's width, height and SVG: its boxes side by side, their middles level."""
     drawing = _Drawing()
     boxes = [name for name in names if name in flow.values]
-    head = LINE - 6 if any(flow.boxes[name].columns for name in boxes) else 2
+    head = max(_head(flow, name) for name in boxes)
     tall = max(len(flow.values[name]) for name in boxes) * TALL
     x, middle = 4.0, 2 + head + tall / 2
     for place, name in enumerate(names):
@@ -330,6 +334,19 @@ def _line(flow: Flow, number: int, names: Sequence[str]) -> tuple[float, float, 
             drawing.text(x + GAP + width / 2, middle + 5, html.escape(name), 'text-anchor="middle"', 15)
             x += width + 2 * GAP
     return x + 4, middle + tall / 2 + LINE + 2, "".join(drawing.parts)
+
+
+def _turned(names: Sequence[str]) -> bool:
+    """Whether names of columns would meet if they were level."""
+    widths = [0.88 * words.width(name, 13) for name in names]  # in the pages' narrow face
+    return any((a + b) / 2 > CELL - 2 for a, b in itertools.pairwise(widths))
+
+
+def _head(flow: Flow, name: str) -> float:
+    """The room above a box for the names of its columns."""
+    names = flow.names[flow.boxes[name].columns] if flow.boxes[name].columns else []
+    level = LINE - 6 if names else 2
+    return 12 + 0.77 * max(words.width(one, 13) for one in names) if _turned(names) else level
 
 
 def _grid(drawing: _Drawing, flow: Flow, name: str, at: str, x: float, middle: float, named: bool) -> float:
@@ -344,10 +361,13 @@ def _grid(drawing: _Drawing, flow: Flow, name: str, at: str, x: float, middle: f
             where = f'text-anchor="end" data-name="{box.rows},{i}"'
             drawing.text(x - 6, top + (i + 0.5) * TALL + 5, html.escape(row), where)
     if box.columns:
-        font = 13 if max(map(len, flow.names[box.columns])) <= 5 else 11  # longer names would meet
+        turned = _turned(flow.names[box.columns])
         for j, column in enumerate(flow.names[box.columns]):
-            where = f'text-anchor="middle" data-name="{box.columns},{j}"'
-            drawing.text(x + (j + 0.5) * CELL, top - 5, html.escape(column), where, font)
+            across, where = x + (j + 0.5) * CELL, 'text-anchor="middle"'
+            if turned:
+                across += 4
+                where = f'transform="rotate(-50 {across:.0f} {top - 5:.0f})"'
+            drawing.text(across, top - 5, html.escape(column), f'{where} data-name="{box.columns},{j}"', 13)
     ink, largest = colour(box.role), float(np.abs(values).max()) or 1.0
     for i in range(n):
         drawing.parts.append(f'<g data-row="{i}">')
@@ -372,7 +392,8 @@ def _grid(drawing: _Drawing, flow: Flow, name: str, at: str, x: float, middle: f
     drawing.text(x + m * CELL / 2, top + n * TALL + 17, label, 'text-anchor="middle" font-weight="bold"')
     drawing.parts.append("</g>")
     below = 8 * (len(box.label or box.name) + 7)  # the label and its shape
-    return x + m * CELL / 2 + max(m * CELL, below) / 2
+    beside = max(0.0, _head(flow, name) - LINE) * 0.7  # the last turned name leans to the right
+    return x + m * CELL / 2 + max(m * CELL + beside, below) / 2
 
 
 def _field(flow: Flow, size: str, i: int, j: int, number: str) -> str:
@@ -400,7 +421,7 @@ def _number(value: float, digits: int) -> str:
 def _indexed(label: str) -> str:
     """W_Q with its index set lower."""
     return re.sub(
-        r"_(\w+)", r'<tspan dy="3" font-size="12">\1</tspan><tspan dy="-3"> </tspan>', html.escape(label)
+        r"_(\w+)", r'<tspan dy="3" font-size="13">\1</tspan><tspan dy="-3"> </tspan>', html.escape(label)
     )
 
 

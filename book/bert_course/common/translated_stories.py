@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from bert_course.common.figures import Drawing
+from bert_course.common.palette import colour
 from minigrad.bert.config import IGNORED
 from minigrad.seq2seq import pad_pairs
 from minigrad.stories.grammar import Story
@@ -75,3 +80,52 @@ def of_texts(texts: Sequence[Text], tokenizer: WordPieceTokenizer) -> Batch:
     """A batch: input_ids (B, S), attention_mask (B, S), labels (B, T), each text with an end token."""
     pairs = [tokens_of(text, tokenizer) for text in texts]
     return pad_pairs(pairs, tokenizer.sep_token_id, tokenizer.pad_token_id)
+
+
+# --- Words with what they mean ----------------------------------------------------------------------------
+
+_MARKS = {"ga": "(subject)", "ko": "(object)"}  # they translate no word
+_GLOSSED = f"""
+.course-glossed {{margin: 0.5rem 0 0.9rem; line-height: 1.25}}
+.course-glossed p {{margin: 0 0 0.15rem}}
+.course-glossed .word {{display: inline-block; margin: 0 0.55em 0.35em 0; text-align: center; vertical-align: top}}
+.course-glossed .word i {{display: block; font-size: 0.78em; color: {colour("token")}}}
+.course-glossed .wrong b {{color: {colour("wrong")}; text-decoration: underline wavy; text-underline-offset: 0.2em}}
+.course-glossed .word b {{font-weight: normal}}
+"""
+
+
+def dictionary(texts: Iterable[Text]) -> dict[str, str]:
+    """For each word of Sovian in these texts the English word that it translates, or two of them, or what it marks."""
+    found: dict[str, Counter[str]] = {}
+    for text in texts:
+        for word in text.words:
+            english = text.source[word.aligned[0]] if word.aligned else _MARKS[word.text]
+            found.setdefault(word.text, Counter())[english] += 1
+    often = {word: [one for one, n in of.most_common(2) if n > of.total() / 4] for word, of in found.items()}
+    return {word: "/".join(english) for word, english in often.items()}
+
+
+def wrong_words(written: Sequence[str], right: Sequence[str]) -> list[tuple[str, bool]]:
+    """The words that were written, each with whether it is wrong; for a word that is missing there is a wrong `…`."""
+    found = []
+    for kind, a, b, c, d in SequenceMatcher(None, right, written, autojunk=False).get_opcodes():
+        found += [(word, kind != "equal") for word in written[c:d]] or [("…", True)] * (b - a)
+    return found
+
+
+def glossed(texts: Mapping[str, Sequence[str]], right: Sequence[str], meaning: Mapping[str, str]) -> Drawing:
+    """Translations under their names, each word over its meaning, and marked where it differs from the right one."""
+    body, lines = [], []
+    for name, written in texts.items():
+        words = wrong_words(written, right)
+        count = sum(wrong for _, wrong in words)
+        title = name if written == right else f"{name}: {count} wrong"
+        boxes = " ".join(
+            f'<span class="word{" wrong" * wrong}"><b>{word}</b><i>{meaning.get(word, "")}</i></span>'
+            for word, wrong in words
+        )
+        body.append(f'<div class="course-glossed"><p><strong>{title}</strong></p>{boxes}</div>')
+        plain = " ".join(f"[{word}]" if wrong else word for word, wrong in words)
+        lines.append(textwrap.fill(f"{title}. {plain}", 78, subsequent_indent="    "))
+    return Drawing("\n".join(body), _GLOSSED, "\n".join(lines))

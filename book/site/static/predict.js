@@ -64,6 +64,12 @@
     const show = course.button("Show the answer", () => open(true));
     show.classList.add("quiet");
     // A question without answers to choose from: the reader says afterwards.
+    // In the place of a figure that waits.
+    const frame = document.createElement("p");
+    frame.className = "course-waits";
+    frame.textContent = "A figure waits for your guess.";
+    const figure = [output, ...hidden].some((one) => one.querySelector("svg")) && !output.querySelector(".course-player");
+    if (figure) row.after(frame);
     const own = options.length ? [] : [[true, "I had it"], [false, "I did not"]].map(([had, text]) => [
       had,
       course.button(text, () => course.keep(key, { ...said(), [number]: had })),
@@ -72,6 +78,7 @@
     function open(shown) {
       parts.forEach((part) => part(shown));
       show.hidden = shown;
+      frame.hidden = shown;
       show.setAttribute("aria-expanded", String(shown));
       own.forEach(([, button]) => { button.hidden = !shown; });
       remember();

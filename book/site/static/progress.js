@@ -1,6 +1,6 @@
 // What the reader has done, where it is listed: a tick at a chapter that was scrolled to its end (in the sidebar, on the
 // map, in lists) and at exercises that were solved; where to go on, on the first page; and the way through the course that
-// was chosen there, which greys the rest of the sidebar.
+// was chosen there, which greys the rest of the sidebar and says at a page's end where it goes on.
 (function () {
   const hrefOf = (link) => link.getAttribute("href") || ""; // a link of an SVG has no pathname
   const stem = (link) => (hrefOf(link) === "#" ? course.page : hrefOf(link).split("#")[0].split("/").pop().replace(/\.html$/, ""));
@@ -12,6 +12,7 @@
     const links = [...sidebar, ...listed.filter((link) => chapters.includes(stem(link)))];
     const boxes = [...document.querySelectorAll("article.bd-article .course-tower a")];
     const written = sidebar.map(stem);
+    const here = course.page.replace(/^exercises\//, ""); // an exercise's page is its chapter's
     const first = course.page === "index";
     const start = document.querySelector(".course-door.start");
     const atFirst = start && [start.innerHTML, hrefOf(start)];
@@ -55,8 +56,9 @@
       const done = written.filter((name) => read.includes(name)).length;
       const right = solved();
       const exercises = right ? ` ${right} ${right === 1 ? "exercise" : "exercises"} right.` : "";
-      count.data = `${done} of ${written.length} chapters read.${exercises} `;
-      showRoute();
+      const route = showRoute();
+      const onIt = route ? route.chapters.filter((name) => read.includes(name)).length : done;
+      count.data = `${onIt} of ${route ? route.chapters.length : written.length} chapters ${route ? "on your way " : ""}read.${exercises} `;
       if (start) goOn();
     }
 
@@ -79,6 +81,30 @@
       choices.forEach((button) => {
         button.setAttribute("aria-pressed", String(route ? route.name === button.dataset.route : button.dataset.route === "all"));
       });
+      way.hidden = !route || !written.includes(here);
+      if (!way.hidden) sayTheWay(route);
+      return route;
+    }
+
+    // Above the links to the neighbours, which are often not on it.
+    const end = document.querySelector(".prev-next-footer");
+    const way = document.createElement("p");
+    way.className = "course-way";
+    if (end) end.before(way);
+
+    function sayTheWay(route) {
+      const at = route.chapters.indexOf(here);
+      const next = route.chapters[at + 1] || (at < 0 && route.chapters[0]);
+      const link = sidebar.find((one) => stem(one) === next);
+      way.textContent = at < 0 ? "This page is not on your way. " : `${at + 1} of ${route.chapters.length} on your way. `;
+      if (!link) {
+        way.append("It ends here.");
+        return;
+      }
+      const on = document.createElement("a");
+      on.href = link.href;
+      on.textContent = link.textContent.trim();
+      way.append(at < 0 ? "It begins with " : "Next: ", on, ".");
     }
 
     // --- Where to go on -------------------------------------------------------------------------------------
@@ -103,7 +129,6 @@
     }
 
     // Kept when the reader leaves a chapter or its exercises: the page, and the heading that was read.
-    const here = course.page.replace(/^exercises\//, "");
     if (written.includes(here)) {
       const sections = [...document.querySelectorAll("article.bd-article section[id]")];
       const words = (heading) => (heading ? heading.textContent.replace(/[#¶]\s*$/, "").trim() : "");
@@ -125,7 +150,6 @@
     show();
     document.addEventListener("course-memory", show);
 
-    const end = document.querySelector(".prev-next-footer");
     if (!end || !written.includes(course.page)) return;
     new IntersectionObserver((seen, observer) => {
       if (!seen.some((one) => one.isIntersecting)) return;

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from bert_course.chapters import attention_decoder as chapter
+from bert_course.common.translated_stories import dictionary, glossed, wrong_words
 from minigrad import no_grad, random
 from minigrad.seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from minigrad.stories.translation import translation_tokenizer
@@ -58,3 +59,29 @@ def test_training_a_few_steps(attention, tokenizer):
         for steps in (1, 25)
     )
     assert after > before
+
+
+def test_wrong_words_are_marked_where_they_stand():
+    right = ["a", "b", "c", "d", "e"]
+    for written, said in (
+        ("a b c d e", "a b c d e"),
+        ("a x c d e", "a [x] c d e"),
+        ("a b d e", "a b […] d e"),
+        ("a b x y c d e", "a b [x] [y] c d e"),
+        ("", "[…] […] […] […] […]"),
+    ):
+        words = wrong_words(written.split(), right)
+        assert " ".join(f"[{word}]" if wrong else word for word, wrong in words) == said
+
+
+def test_a_gloss_has_what_a_word_translates_and_what_a_mark_marks():
+    texts = chapter.read(100, seed=3)
+    meaning = dictionary(texts)
+    assert meaning["ga"] == "(subject)"
+    assert meaning["dwen"] == "two"
+    assert meaning["tum"] == "he/him"
+    shown = glossed({"mine": [*texts[0].target[:-1], "skeni"]}, texts[0].target, meaning)
+    assert repr(shown).startswith("mine: 1 wrong.")
+    assert repr(shown).endswith("[skeni]")
+    assert "<b>ga</b><i>(subject)</i>" in shown._repr_html_()
+    assert '"word wrong"' in shown._repr_html_()

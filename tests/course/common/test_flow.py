@@ -114,7 +114,7 @@ def test_the_page_below_stands_still(page, width):
         places.add(page.locator("#below").bounding_box()["y"])
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert len(places) == 1
-    assert max(places) < 540 if width > 390 else max(places) < 620
+    assert max(places) < 620
 
 
 def test_a_phone_shows_the_lines_of_the_step(page):
