@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from bert_course.common.figures import Figure, figure
+from bert_course.common.figures import Figure, Picture, drawn_here
 from bert_course.common.widgets import Frame
 
 
@@ -55,6 +55,6 @@ def roofline_frames(
         "loads and stores. From a few FLOPs per byte on, this limit lies below all the slopes.",
     }
     return [
-        Frame(title, figure(partial(plot, shown=n), title, (5.4, 4.2)).drawn, text)
+        Frame(title, Picture(drawn_here(partial(plot, shown=n), (5.4, 4.2)), title, 518).drawn, text)
         for n, (title, text) in enumerate(said.items())
     ]

@@ -88,7 +88,7 @@ def figure(plot: Plot, alt: str, size: tuple[float, float] = (5.4, 3.4)) -> Pict
     is to see, for those who cannot. size: width and height in inches; wider than 5.4 gets small on a phone.
     """
     if IN_A_PAGE:
-        return Picture(_drawn_here(plot, size), alt, round(96 * size[0]))
+        return Picture(drawn_here(plot, size), alt, round(96 * size[0]))
     import matplotlib
 
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "minigrad", "path.simplify_threshold": 0.5}
@@ -100,8 +100,8 @@ def figure(plot: Plot, alt: str, size: tuple[float, float] = (5.4, 3.4)) -> Pict
     return Picture(_small(file.getvalue()), alt, round(96 * size[0]))
 
 
-def _drawn_here(plot: Plot, size: tuple[float, float]) -> str:
-    """The figure as SVG without matplotlib."""
+def drawn_here(plot: Plot, size: tuple[float, float]) -> str:
+    """The figure as SVG without matplotlib: the same in Jupyter and in a page."""
     from bert_course.common import drawing
 
     canvas = drawing.Figure(size, SCHEMES["light"]["ink"], SCHEMES["light"]["grid"])
