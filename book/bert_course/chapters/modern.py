@@ -121,7 +121,8 @@ class ALiBi(Attention):
 
     def added(self, length: int) -> np.ndarray:
         """(A, T, T)."""
-        return -slopes(self.heads)[:, None, None] * distances(length)
+        slope = slopes(self.heads)[:, None, None]  # (A, 1, 1)
+        return -slope * distances(length)
 
 
 class Local(Attention):
@@ -333,7 +334,8 @@ class Detection(nn.Module):
         noise = self.rng.gumbel(size=scores.shape)
         guessed = (scores + noise).argmax(axis=-1)  # drawn from the softmax
         chosen = batch["labels"] != IGNORED
-        true = np.where(chosen, batch["labels"], batch["input_ids"])
+        read = batch["input_ids"]
+        true = np.where(chosen, batch["labels"], read)
         ids = true.copy()
         ids[chosen] = guessed
         return ids, ids != true
