@@ -332,7 +332,7 @@ class Detection(nn.Module):
         """The tokens with the guesses in place of the chosen ones, and of each whether it was replaced, both (B, T)."""
         scores = backend.to_numpy(logits.data)  # (n, V)
         noise = self.rng.gumbel(size=scores.shape)
-        guessed = (scores + noise).argmax(axis=-1)  # drawn from the softmax
+        guessed = (scores + noise).argmax(axis=-1)  # a draw
         chosen = batch["labels"] != IGNORED
         read = batch["input_ids"]
         true = np.where(chosen, batch["labels"], read)
