@@ -52,7 +52,7 @@ def roofline_frames(
         "The slope is memory": "FLOPs per byte times bytes a second: left of the ridge, numbers arrive too slowly. "
         "The sum x + 1 lies on a slope, on a higher one if its arrays lie in a cache.",
         "The ceiling is NumPy's loop": "An operation made of NumPy's operators does one FLOP for each entry that it "
-        "loads and stores. From a few FLOPs per byte on, this limit lies below all the slopes.",
+        "loads and stores. From two FLOPs per byte on, this limit lies below all the slopes.",
     }
     return [
         Frame(title, Picture(drawn_here(partial(plot, shown=n), (5.4, 4.2)), title, 518).drawn, text)

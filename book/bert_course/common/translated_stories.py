@@ -17,7 +17,7 @@ from bert_course.common.palette import colour
 from minigrad.bert.config import IGNORED
 from minigrad.seq2seq import pad_pairs
 from minigrad.stories.grammar import Story
-from minigrad.stories.language import SovianWord, translate
+from minigrad.stories.language import MARKS, SovianWord, translate
 from minigrad.stories.lexicon import SETTINGS
 from minigrad.stories.stories import tell_stories
 from minigrad.tensor import no_grad
@@ -84,7 +84,7 @@ def of_texts(texts: Sequence[Text], tokenizer: WordPieceTokenizer) -> Batch:
 
 # --- Words with what they mean ----------------------------------------------------------------------------
 
-_MARKS = {"ga": "(subject)", "ko": "(object)"}  # they translate no word
+_MARKS = {MARKS[role]: f"({role})" for role in ("subject", "object")}  # they translate no word
 _GLOSSED = f"""
 .course-glossed {{margin: 0.5rem 0 0.9rem; line-height: 1.25}}
 .course-glossed p {{margin: 0 0 0.15rem}}
@@ -120,7 +120,7 @@ def glossed(texts: Mapping[str, Sequence[str]], right: Sequence[str], meaning: M
     for name, written in texts.items():
         words = wrong_words(written, right)
         count = sum(wrong for _, wrong in words)
-        title = name if written == right else f"{name}: {count} wrong"
+        title = f"{name}: {count} wrong" if count else name
         boxes = " ".join(
             f'<span class="word{" wrong" * wrong}"><b>{word}</b><i>{meaning.get(word, "")}</i></span>'
             for word, wrong in words
