@@ -140,3 +140,16 @@ def test_answers_are_there_without_scripts(reader: Any):
     page = reader("arrays", java_script_enabled=False)
     assert answers(page) == told(page) == [True, True, True]
     assert not page.locator(".course-prediction").first.is_visible()
+
+
+def test_a_figure_that_waits_leaves_a_frame_until_it_is_seen(visited: Any):
+    page = visited.page
+    page.evaluate("course.forget()")
+    page.reload(wait_until="load")
+    frames = page.locator(".course-waits")
+    waiting = page.locator(".tag_predict .cell_output.course-asked:has(svg)").count()
+    assert frames.count() >= waiting
+    assert all(frame.is_visible() for frame in frames.all())
+    if waiting:
+        page.get_by_role("button", name="show all answers of this page").first.click()
+        assert not any(frame.is_visible() for frame in frames.all())
