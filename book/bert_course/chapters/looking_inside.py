@@ -90,24 +90,6 @@ def _hide(texts: Texts) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield hidden, np.where(hidden, story_model()[1].mask_token_id, texts.inputs["input_ids"])
 
 
-def candidates(
-    texts: Texts, A: np.ndarray, stories: slice
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What a probe sees of each word that hangs on another, and of every token of its story, n words in all.
-
-    Returns maps (n, L, 2 heads), the weights from the word to each token, then those from each token to the word;
-    steps (n, L), how far each token is to the right of the word; may (n, L), True for the other words; and gold (n,),
-    where the word's head is.
-    """
-    story, word = np.nonzero(texts.heads[stories] >= 0)
-    A = A[stories]
-    # (n, L, 2 heads)
-    seen = np.concatenate([A[story, :, word], A[story, :, :, word]], axis=1).transpose(0, 2, 1)
-    steps = np.arange(A.shape[-1]) - word[:, None]
-    may = texts.words[stories][story] & (steps != 0)
-    return seen, steps, may, texts.heads[stories][story, word]
-
-
 # --- One-line rules ---------------------------------------------------------------------------------------
 
 OF = SETTING.lexicon

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -202,34 +201,6 @@ def loss_on_random_words(task: str, allowed: np.ndarray, seed: int = 0, steps: i
         optimiser.step()
         losses.append(loss.item())
     return float(np.mean(losses[-20:]))
-
-
-# --- How many draws ----------------------------------------------------------------------------------------
-
-
-def fate_test(counts: np.ndarray, shares: Sequence[float] = SCHEMES["80/10/10"]) -> np.ndarray:
-    """Pearson's statistic of counts (..., 3) against shares: the sum of (count - expected)^2 / expected."""
-    expected = counts.sum(axis=-1, keepdims=True) * np.array(shares)
-    return ((counts - expected) ** 2 / expected).sum(axis=-1)
-
-
-def chance_to_notice(
-    draws: int, wrong: Sequence[float], shares: Sequence[float] = SCHEMES["80/10/10"]
-) -> float:
-    """How likely the test at 5 % turns down so many draws of the shares `wrong`, by calculation.
-
-    Three counts with a fixed sum leave two degrees of freedom, and the statistic then is a chi-square whose degrees
-    are 2 + 2 k with k from a Poisson distribution of mean draws * sum (wrong - share)^2 / share / 2.
-    """
-    half = draws * sum((w - s) ** 2 / s for w, s in zip(wrong, shares, strict=True)) / 2
-    limit = -math.log(0.05)  # half of the statistic's limit, 5.99
-    weight, term, above, total = math.exp(-half), 0.05, 0.05, 0.0
-    for k in range(1, 1000):
-        total += weight * above
-        weight *= half / k
-        term *= limit / k
-        above += term
-    return total
 
 
 # --- One guess, with its numbers ---------------------------------------------------------------------------

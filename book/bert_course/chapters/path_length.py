@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bert_course.common.graph import nodes_before
-from minigrad import backend, ops
+from minigrad import ops
 from minigrad.tensor import Tensor
 
 
@@ -43,21 +43,6 @@ def path_lengths(output: Tensor, word: Tensor) -> tuple[int, int]:
     if nodes[-1] not in ways:
         raise ValueError("no way leads from this word to this output")
     return ways[nodes[-1]]
-
-
-def reach(last: Callable[[list[Tensor]], Tensor], length: int, d: int, rng: np.random.Generator) -> float:
-    """How much the first word moves the last output, beside the word before the last: gradient over gradient.
-
-    last: words -> the last output, (1, d). The lengths of the gradients of the output in a random direction.
-    Raises ValueError for fewer than 3 words.
-    """
-    if length < 3:
-        raise ValueError(f"expected at least 3 words, got {length}")
-    words = [Tensor(rng.standard_normal((1, d)), requires_grad=True) for _ in range(length)]
-    y = last(words)
-    (y * Tensor(rng.standard_normal(y.shape))).sum().backward()
-    first, near = (float(np.linalg.norm(backend.to_numpy(word.grad))) for word in (words[0], words[-2]))
-    return first / near
 
 
 def orthogonal(d: int, rng: np.random.Generator) -> np.ndarray:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import zip_longest
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from minigrad.seq2seq.config import RecurrentConfig
 from minigrad.seq2seq.data import IdPair, TranslationData, pad_pairs
 from minigrad.seq2seq.predict import translate_ids
 from minigrad.seq2seq.recurrent import RecurrentEncoder, RecurrentSeq2Seq
-from minigrad.stories.grammar import Draw, Facts, Sentence, Story, plan
+from minigrad.stories.grammar import Story
 from minigrad.stories.language import SovianWord, translate
 from minigrad.stories.lexicon import SETTINGS, Setting
 from minigrad.stories.stories import tell_stories
@@ -416,35 +414,3 @@ def right_by_kind(runs: Sequence[Mapping[str, Any]], lengths: Sequence[int]) -> 
             counts = np.sum([run[str(n)]["kinds"].get(kind, [0, 0]) for n in lengths], axis=0)
             found.setdefault(kind, []).append(float(counts[1] / counts[0]))
     return found
-
-
-# --- How much a text says --------------------------------------------------------------------------------
-
-
-class _Counted(Draw):
-    """A teller that counts the bits of its draws."""
-
-    bits = 0.0
-
-    def choose(self, weights: Mapping[Any, int]) -> Any:
-        """As in the library."""
-        item = super().choose(weights)
-        self.bits -= math.log2(weights[item] / sum(weights.values()))
-        return item
-
-
-def bits_of_texts(setting: Setting, count: int) -> dict[int, float]:
-    """The mean of -log2 of the probability of all draws that tell a text, by its number of sentences.
-
-    No fewer bits than the text needs, because two rows of draws may tell the same one.
-    """
-    found: dict[int, list[float]] = {}
-    for seed in range(count):
-        draw, facts = _Counted(Random(seed)), Facts()
-        sentences = draw.choose(dict.fromkeys(setting.sentences, 1))
-        for tell in plan(setting, sentences):
-            sentence = Sentence(draw, facts, setting)
-            tell(sentence)
-            facts = sentence.facts
-        found.setdefault(sentences, []).append(draw.bits)
-    return {sentences: float(np.mean(found[sentences])) for sentences in sorted(found)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,18 +88,6 @@ def test_training_on_the_ring_learns():
     after = mlm.score_on_the_ring(mlm.train_on_the_ring((0.8, 0.1, 0.1), 0, 120), 300)
     assert before["hidden"] < 0.1
     assert after["hidden"] > 0.2
-
-
-# --- The test of the counts --------------------------------------------------------------------------------
-
-
-@pytest.mark.no_arrays
-def test_the_chance_to_notice_is_that_of_simulated_counts():
-    rng, mistake = np.random.default_rng(0), (0.81, 0.1, 0.09)
-    for draws in (1000, 11_000, 30_000):
-        noticed = (mlm.fate_test(rng.multinomial(draws, mistake, 40_000)) > -2 * math.log(0.05)).mean()
-        assert abs(noticed - mlm.chance_to_notice(draws, mistake)) < 0.02
-    assert mlm.chance_to_notice(500, (0.8, 0.1, 0.1)) == pytest.approx(0.05)
 
 
 # --- The lottery -------------------------------------------------------------------------------------------

@@ -58,7 +58,6 @@ def rng() -> np.random.Generator:
         (lambda: nsp.elsewhere([[[1]]], 0, 2, rng(), "B is red"), "no mistake 'B is red': expected none, B is longer"),
         (lambda: path_length.path_lengths(LEAF * 2, Tensor(np.ones(2))), "no way leads"),
         (lambda: path_length.path_lengths(LEAF, LEAF), "is a leaf"),
-        (lambda: path_length.reach(lambda words: words[0], 2, 3, rng()), "at least 3 words, got 2"),
         (lambda: positions.OneLayer("T5"), "one of none, learned, .*, ALiBi, and is 'T5'"),
         (lambda: pretraining_figures.runs_of({"runs": []}, "c", 9), "no run of 'c' with 9 steps"),
         (lambda: pretraining_knowledge.losses_by_context(None, small_model()[1], ["One."]), "at least 2 texts, got 1"),
