@@ -58,7 +58,7 @@ def reader_bars(found: Mapping[str, Mapping[str, float]], baseline: Mapping[str,
             axes.set_title(task, fontsize=12)
             axes.set(xlim=(0, 1.1), ylim=(-0.5, len(bars) - 0.5))
             axes.grid(False, axis="y")
-        panels[-1].set_xlabel("right, after 64 labelled stories; dashed: always the most frequent")
+        panels[-1].set_xlabel("share right; dashed: most frequent")
 
     return figure(plot, alt, (5.4, 5.6))
 

@@ -147,7 +147,7 @@ def starts_figure(
         for name, mark in zip(named, "os^", strict=False):
             gaps, right = points[name]
             axes.plot(gaps, right, mark, color=colours[named[name]], markersize=7, label=name)
-        axes.legend(loc="center right", fontsize=11)
+        axes.legend(loc="upper right", fontsize=11)
         axes.axhline(0.5, color=colours["ink"], linestyle="--", linewidth=1)
         axes.text(0.99, 0.507, "a coin", fontsize=11, ha="right")
         axes.set(
