@@ -11,7 +11,6 @@ import numpy as np
 
 from bert_course.common.figures import Figure, Picture, figure
 from bert_course.common.fit import descend, fine_tune
-from bert_course.common.flow import Box, Flow, Step, View, flow
 from bert_course.common.varied_stories import SETTING, Texts, arcs_of, as_drawn, read, story_model
 from bert_course.stored import stored
 from minigrad import Tensor, backend, nn, no_grad, ops, optim, random
@@ -355,51 +354,6 @@ def hide_verbs(count: int, seed: int) -> HiddenVerbs:
 
 
 # --- Pictures --------------------------------------------------------------------------------------------
-
-
-def choices_flow(vectors: np.ndarray) -> Flow:
-    """The vectors of one word, (5, 4), the embeddings first, and the inputs that are made of them."""
-    layers = ["embeddings", "layer 1", "layer 2", "layer 3", "layer 4"]
-    boxes = [
-        Box("X", vectors, "token", rows="layers", columns="features"),
-        Box("E", vectors[:1], "token", columns="features", label="x"),
-        Box("Y", vectors[3:4], "token", columns="features", label="x"),
-        Box("Z", vectors[4:], "token", columns="features", label="x"),
-        Box("C", vectors[3:].reshape(1, -1), "token", label="x"),
-        Box("T", vectors[3:], "token", rows="last", columns="features", label="X_3, X_4"),
-        Box("s", [[0.0, 1.0]], "first", columns="last", label="s_l"),
-        Box("w", "softmax(s)", "weight", columns="last", label="w_l"),
-        Box("S", "w @ T", "token", columns="features", label="x"),
-        Box("U", vectors[1:], "token", rows="four", columns="features", label="X_1 to X_4"),
-        Box("t", [[0.0, 0.0, 0.0, 0.0]], "first", columns="four", label="s_l"),
-        Box("v", "softmax(t)", "weight", columns="four", label="w_l"),
-        Box("A", "v @ U", "token", columns="features", label="x"),
-    ]
-    steps = [
-        Step("Five vectors of one word", [["X"]], "The first 4 of 128 numbers, before and after each layer."),
-        Step(
-            "One layer",
-            [[View("X", lit=[0, 3, 4])], ["E", "or", "Y", "or", "Z"]],
-            "Choices 1 to 3: the embeddings, the second-to-last layer, the last layer.",
-        ),
-        Step(
-            "Weighted sum of the last two",
-            [["s", "softmax →", "w"], ["w", "·", "T", "=", "S"]],
-            "Choice 4: the two weights are learned with the task. The sum is as long as one layer.",
-        ),
-        Step(
-            "Concatenation of the last two",
-            [["T"], ["C"]],
-            "Choice 5: the vectors side by side, so the input is twice as long.",
-        ),
-        Step(
-            "Weighted sum of all four",
-            [["t", "softmax →", "v"], ["v", "·", "U", "=", "A"]],
-            "Choice 6: at the start all weights are equal. The embeddings are left out.",
-        ),
-    ]
-    names = {"layers": layers, "last": layers[3:], "four": layers[1:], "features": ["1", "2", "3", "4"]}
-    return flow(boxes, steps, "Six inputs made of the five vectors of one word", names, edit="s")
 
 
 def layers_figure(found: dict[str, list[float]]) -> Picture:
