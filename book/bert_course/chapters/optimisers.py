@@ -80,18 +80,30 @@ def _axis_numbers(reach: float, climb: float, scale: float, middle: np.ndarray, 
     return across + [number(2, middle[1] - scale * value + 4, value, "start") for value in even(climb)]
 
 
-def loss_curves(series: Mapping[str, Sequence[float]], guess: float, alt: str) -> Picture:
-    """The loss of each step on a logarithmic axis, a line for each of up to four; and that of a guess."""
+def loss_curves(
+    series: Mapping[str, Sequence[float]], guess: float, alt: str, most: float | None = None
+) -> Picture:
+    """The loss of each step on a logarithmic axis, a line for each of up to four; and that of a guess.
+
+    most: the end of a linear axis instead; a line that leaves it stays at the edge, and its largest loss is named.
+    """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
         for (name, losses), ink in zip(series.items(), ("third", "first", "second", "ink"), strict=False):
-            axes.plot(losses, color=colours[ink], linewidth=1.2, label=name)
+            axes.plot(np.minimum(losses, most or np.inf), color=colours[ink], linewidth=1.2, label=name)
+            if most and max(losses) > most:
+                step = int(np.argmax(np.asarray(losses) > most))
+                axes.text(step + 4, 0.93 * most, f"up to {max(losses):.0f}", color=colours[ink], fontsize=11)
         axes.axhline(guess, color=colours["ink"], linewidth=0.8, linestyle="--")
         axes.text(0, guess / 1.25, "a guess", va="top", fontsize=11)
         lowest, highest = (float(of([of(losses) for losses in series.values()])) for of in (min, max))
-        axes.set(xlabel="step", ylabel="loss (nats)", yscale="log", ylim=(lowest / 2, 20 * highest))
-        axes.legend(loc="upper right", ncols=2)
+        axes.set(xlabel="step", ylabel="loss (nats)")
+        if most:
+            axes.set(ylim=(0, most))
+        else:
+            axes.set(yscale="log", ylim=(lowest / 2, 20 * highest))
+        axes.legend(loc="upper left" if most else "upper right", ncols=1 if most else 2)
 
     return figure(plot, alt, (5.4, 3.2))
 
