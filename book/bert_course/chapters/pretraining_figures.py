@@ -332,18 +332,26 @@ def order_figure(steps: Mapping[str, Sequence[float]], last: float) -> Picture:
     )
 
 
+MISTAKES = ("no scale", "K = V", "K = Q", "second residual")  # of the variants; the others change a choice
+
+
 def ablation_figure(
     ends: Mapping[str, Sequence[float]], others: Mapping[str, Sequence[float]], floor: float, line: float
 ) -> Picture:
-    """The last losses of the runs of each variant, the best at the top, with the floor and a line between.
+    """The last losses of the runs of BERT, of mistakes and of other choices, each group with its best at the top.
 
-    ends: at the variant's best rate, as full dots. others: at the other rates, as hollow ones.
+    ends: at a variant's best rate, as full dots. others: at the other rates, as hollow ones. With the floor and a line.
     """
+    ranked = sorted(ends, key=lambda name: float(np.median(ends[name])))
+    mistakes = [name for name in ranked if name in MISTAKES]
+    choices = [name for name in ranked if name not in MISTAKES and name != "BERT"]
+    rows = ["BERT", "mistakes:", *mistakes, "other choices:", *choices][::-1]
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
-        names = sorted(ends, key=lambda name: -float(np.median(ends[name])))
-        for y, name in enumerate(names):
+        for y, name in enumerate(rows):
+            if name not in ends:  # the name of a group
+                continue
             right = float(np.median(ends[name])) <= line
             colour = colours["first" if right else "third"]
             far = others[name]
@@ -351,17 +359,17 @@ def ablation_figure(
             axes.scatter(ends[name], [y] * len(ends[name]), color=colour, s=26, alpha=0.8)
         axes.axvline(floor, color=colours["second"], linewidth=1.5)
         axes.axvline(line, color=colours["ink"], linewidth=1, linestyle="--")
-        axes.text(floor, len(names) - 0.4, "floor", color=colours["second"], ha="center", va="bottom")
-        axes.text(line, len(names) - 0.4, f"{line:.2f}", color=colours["ink"], ha="center", va="bottom")
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(-0.6, len(names) + 0.2)
+        axes.text(floor, len(rows) - 0.4, "floor", color=colours["second"], ha="center", va="bottom")
+        axes.text(line, len(rows) - 0.4, f"{line:.2f}", color=colours["ink"], ha="center", va="bottom")
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set_ylim(-0.6, len(rows) + 0.2)
         axes.set_xlabel("loss of one hidden word after 3,000 steps (nats)")
 
-    order = ", ".join(sorted(ends, key=lambda name: float(np.median(ends[name]))))
     return figure(
         plot,
-        f"The losses of BERT and of its variants after 3,000 steps at their best rates, from low to high: {order}",
-        (5.4, 4.2),
+        "The losses of BERT and of its variants after 3,000 steps at their best rates, each group from low to high: "
+        f"mistakes: {', '.join(mistakes)}; other choices: {', '.join(choices)}",
+        (5.4, 4.8),
     )
 
 
