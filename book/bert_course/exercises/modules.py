@@ -1,4 +1,4 @@
-"""Chapter `modules`: modules and a start."""
+"""Chapter `modules`: modules and initialisation."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ That is PyTorch's gain for tanh, 5/3. Sizes keep well with it, but measure the g
     1.3 -> 5 / 3
 That is He's start, made for ReLU, which loses half of its input. With tanh the gradient grows too much.
     1.3 -> math.sqrt(2)
-So large a start keeps the size, because tanh is at most 1. But the gradient explodes: measure it.
+Such large weights keep the size, because tanh is at most 1. But the gradient explodes: measure it.
     1.3 -> 2 || 3
     return g / math.sqrt(width) -> return 1.0
 That is the variance of the weights, or 1 over the width: σ is its root.
