@@ -67,6 +67,42 @@ def token_to_heads(
     return Picture(svg(width, height, parts).replace("<svg ", drawing, 1), alt, 520)
 
 
+def heads_by_token(text: Sequence[str], names: np.ndarray, heads: np.ndarray) -> Picture:
+    """Queries and the heads that they were cut into, in a colour for each token.
+
+    names (L, d_model): names of the entries, each once, a row a word. heads (h, L, d_k): the same names.
+    Raises ValueError for more words than colours.
+    """
+    tones = [colour(role) for role in ("first", "second", "gradient")]
+    whose = {
+        name: (word, tone, str(j))
+        for word, tone, row in zip(text, tones, names, strict=False)
+        for j, name in enumerate(row)
+    }
+    if len(whose) < names.size:
+        raise ValueError(f"there are colours for {len(tones)} words, got {len(text)}")
+    left, top, gap = 58, 26, 44
+    parts, x, told = (
+        [words(left - 8, top + i * BOX + 19, word, anchor="end") for i, word in enumerate(text)],
+        left,
+        [],
+    )
+    for title, block in (("queries", names), *((f"head {i}", head) for i, head in enumerate(heads))):
+        of = [[whose[name] for name in row] for row in block.tolist()]
+        numbers = np.array([[number for *_, number in row] for row in of])
+        parts.append(words(x + block.shape[1] * BOX / 2, 16, title))
+        parts += _matrix(numbers, x, top, [[tone for _, tone, _ in row] for row in of])
+        x += block.shape[1] * BOX + gap
+        owners = [word for row in of for word, *_ in row]
+        told.append(
+            f"{title}: {', '.join(f'{owners.count(word)} of {word}' for word in dict.fromkeys(owners))}"
+        )
+    alt = f"A row for each token, with the places of its numbers, and the heads after the cut. {'; '.join(told)}."
+    drawing = f'<svg class="course-colours" role="img" aria-label="{html.escape(alt)}" '
+    picture = svg(x - gap + 8, top + len(text) * BOX + 6, parts).replace("<svg ", drawing, 1)
+    return Picture(picture, alt, 420)
+
+
 def memory_walk(view: np.ndarray, size: int, owners: Sequence[str] = ()) -> str:
     """A view as a grid, and beside it the walk over memory that reads it, as SVG.
 
