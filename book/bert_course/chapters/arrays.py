@@ -62,9 +62,7 @@ def token_to_heads(
         f"its whole row of X, all {d_model} features of the token, and a column of W_Q. Head i has the columns "
         f"from {d_k} i to {d_k} i + {d_k - 1} of Q, of all {len(X)} tokens."
     )
-    width, height = places[2] + side + 8, below + len(X) * BOX + 6
-    drawing = f'<svg class="course-colours" role="img" aria-label="{html.escape(alt)}" '
-    return Picture(svg(width, height, parts).replace("<svg ", drawing, 1), alt, 520)
+    return _picture(places[2] + side + 8, below + len(X) * BOX + 6, parts, alt, 520)
 
 
 def heads_by_token(text: Sequence[str], names: np.ndarray, heads: np.ndarray) -> Picture:
@@ -74,19 +72,13 @@ def heads_by_token(text: Sequence[str], names: np.ndarray, heads: np.ndarray) ->
     Raises ValueError for more words than colours.
     """
     tones = [colour(role) for role in ("first", "second", "gradient")]
-    whose = {
-        name: (word, tone, str(j))
-        for word, tone, row in zip(text, tones, names, strict=False)
-        for j, name in enumerate(row)
-    }
-    if len(whose) < names.size:
+    if len(text) > len(tones):
         raise ValueError(f"there are colours for {len(tones)} words, got {len(text)}")
+    rows = zip(text, tones, names, strict=False)
+    whose = {name: (word, tone, j) for word, tone, row in rows for j, name in enumerate(row.tolist())}
     left, top, gap = 58, 26, 44
-    parts, x, told = (
-        [words(left - 8, top + i * BOX + 19, word, anchor="end") for i, word in enumerate(text)],
-        left,
-        [],
-    )
+    parts = [words(left - 8, top + i * BOX + 19, word, anchor="end") for i, word in enumerate(text)]
+    x, told = left, list[str]()
     for title, block in (("queries", names), *((f"head {i}", head) for i, head in enumerate(heads))):
         of = [[whose[name] for name in row] for row in block.tolist()]
         numbers = np.array([[number for *_, number in row] for row in of])
@@ -94,13 +86,10 @@ def heads_by_token(text: Sequence[str], names: np.ndarray, heads: np.ndarray) ->
         parts += _matrix(numbers, x, top, [[tone for _, tone, _ in row] for row in of])
         x += block.shape[1] * BOX + gap
         owners = [word for row in of for word, *_ in row]
-        told.append(
-            f"{title}: {', '.join(f'{owners.count(word)} of {word}' for word in dict.fromkeys(owners))}"
-        )
+        counts = (f"{owners.count(word)} of {word}" for word in dict.fromkeys(owners))
+        told.append(f"{title}: {', '.join(counts)}")
     alt = f"A row for each token, with the places of its numbers, and the heads after the cut. {'; '.join(told)}."
-    drawing = f'<svg class="course-colours" role="img" aria-label="{html.escape(alt)}" '
-    picture = svg(x - gap + 8, top + len(text) * BOX + 6, parts).replace("<svg ", drawing, 1)
-    return Picture(picture, alt, 420)
+    return _picture(x - gap + 8, top + len(text) * BOX + 6, parts, alt, 420)
 
 
 def memory_walk(view: np.ndarray, size: int, owners: Sequence[str] = ()) -> str:
@@ -209,6 +198,12 @@ def broadcast_frames(column: np.ndarray, row: np.ndarray, dy: np.ndarray) -> lis
 
 
 # --- Parts of a picture ----------------------------------------------------------------------------------
+
+
+def _picture(width: int, height: int, parts: Sequence[str], alt: str, most: int) -> Picture:
+    """A drawing with a name, in the course's colours; at most so many pixels wide."""
+    named = f'<svg class="course-colours" role="img" aria-label="{html.escape(alt)}" '
+    return Picture(svg(width, height, parts).replace("<svg ", named, 1), alt, most)
 
 
 def _coloured(width: float, height: float, parts: Sequence[str]) -> str:

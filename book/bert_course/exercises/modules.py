@@ -241,7 +241,7 @@ That keeps the size of what goes through the products, and tanh shrinks it in ev
     1.3 -> 1 || 0.88 || 1.1
 That is PyTorch's gain for tanh, 5/3. Sizes keep well with it, but measure the gradient: over twenty layers it grows fivefold.
     1.3 -> 5 / 3
-That is He's start, made for ReLU, which loses half of its input. With tanh the gradient grows too much.
+That is He's initialisation, made for ReLU, which loses half of its input. With tanh the gradient grows too much.
     1.3 -> math.sqrt(2)
 Such large weights keep the size, because tanh is at most 1. But the gradient explodes: measure it.
     1.3 -> 2 || 3

@@ -47,7 +47,7 @@ def rng() -> np.random.Generator:
     [
         (lambda: add_norm.sublayers(1, 0, "small"), "start must be 'bert' or 'unit', got 'small'"),
         (lambda: arrays.token_to_heads(np.eye(4), np.eye(4), 3, "ab", 0, 0), "3 heads do not divide 4 columns"),
-        (lambda: arrays.heads_by_token("abcd", np.eye(4), np.eye(4)), "colours for 3 words, got 4"),
+        (lambda: arrays.heads_by_token("abcd", np.eye(4), np.eye(4)[None]), "colours for 3 words, got 4"),
         (lambda: arrays.broadcast_frames(ROW[:2], ROW, np.ones((2, 3))), r"needs \(2, 1\) and \(3,\), got \(2,\)"),
         (lambda: finetuning.weights_of("cold", {}, {}, 0), "one of pre-trained"),
         (lambda: many_heads.as_much_of(np.eye(4), slice(0, 2), 0.99, rng()), r"holds 0\.5\d* .* less than 0\.990"),
