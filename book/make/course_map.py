@@ -21,7 +21,7 @@ _STYLE = f"""<style>
 .course-tower a {{text-decoration: none}}
 .course-tower a rect {{fill: {colour("first")}; fill-opacity: 0.08; stroke: {colour("first")}; stroke-width: 1.5}}
 .course-tower a:hover rect, .course-tower a:focus rect {{stroke: {colour("second")}; stroke-width: 2.5}}
-.course-tower .minutes, .course-tower .tick {{font-size: 12px; fill: {colour("third")}}}
+.course-tower .minutes, .course-tower .tick {{font-size: 12.4px; fill: {colour("third")}}}
 .course-tower .tick, .course-tower a.read .minutes {{display: none}}
 .course-tower a.read .tick {{display: inline}}
 .course-tower .line {{fill: none; stroke: {colour("third")}; stroke-width: 1.2}}

@@ -63,23 +63,21 @@ NAMELESS = """all => all.filter((one) => !one.labels.length && !one.ariaLabel)
     .filter((one) => one.localName !== "button" || !one.textContent.trim()).map((one) => one.outerHTML.slice(0, 80))"""
 
 
-# Words in drawings that are smaller than 11 pixels on the screen, but for exponents and indices; and two pages that
-# have maps of many words, with how small theirs are.
-STILL_SMALL = {"book/looking_inside": 10.3, "book/many_heads": 10.1}
-SMALL = """least => [...document.querySelectorAll("article svg")]
+# Words in drawings that are smaller than 11 pixels on the screen, but for exponents and indices.
+SMALL = """() => [...document.querySelectorAll("article svg")]
     .filter((svg) => svg.getClientRects().length && svg.viewBox.baseVal && svg.viewBox.baseVal.width)
     .flatMap((svg) => [...svg.querySelectorAll("text, tspan")]
         .filter((one) => !/^[−-]?.?$/.test(one.textContent.trim()))
         .map((one) => [
             parseFloat(getComputedStyle(one).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width,
             one.textContent.trim().slice(0, 30)]))
-    .filter(([size]) => size < least)"""
+    .filter(([size]) => size < 10.95)"""
 
 
 def test_no_words_in_drawings_are_small_on_a_laptop(visited: Any):
     at(visited.page, 1280)
     open_predictions(visited.page)
-    assert visited.page.evaluate(SMALL, STILL_SMALL.get(visited.name, 10.95)) == []
+    assert visited.page.evaluate(SMALL) == []
 
 
 def test_nothing_is_cut_small_or_nameless_on_a_page_that_is_not_visited(site: Path, visit: Any):
@@ -96,7 +94,7 @@ def test_nothing_is_cut_small_or_nameless_on_a_page_that_is_not_visited(site: Pa
     for name, text in texts.items():
         page.evaluate(IN_PLACE, text)
         assert page.evaluate(CUT)[STILL_CUT.get(name, 0) :] == [], name
-        assert page.evaluate(SMALL, STILL_SMALL.get(name, 10.95)) == [], name
+        assert page.evaluate(SMALL) == [], name
         assert page.eval_on_selector_all(fields, NAMELESS) == [], name
     page.close()
 
@@ -268,17 +266,7 @@ def test_words_in_drawings_can_be_read_on_a_phone(visited: Any):
     at(page, 390)
     open_predictions(page)
     page.evaluate("dispatchEvent(new Event('resize'))")
-    small = page.evaluate(
-        """() => [...document.querySelectorAll("main :is(.course-figure > svg, .course-player .stage > svg)")]
-            .filter((svg) => svg.getClientRects().length && svg.querySelector("text") && svg.viewBox.baseVal)
-            .map((svg) => {
-                const words = [...svg.querySelectorAll("text")];
-                const sizes = words.map((one) => parseFloat(getComputedStyle(one).fontSize));
-                return Math.min(...sizes) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-            })
-            .filter((size) => size < 9.4)"""
-    )
-    assert small == []
+    assert page.evaluate(SMALL) == []
 
 
 # --- The frame of a page ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 from bert_course.common.palette import STYLE, colour
 
 BLUE, RED = colour("first"), colour("second")
-HIGHEST = 24  # rem: of a drawing, so that it stands with its slider and its words in one screen
+HIGHEST = 26  # rem: of a drawing, so that it stands with its slider and its words in one screen
 
 _PLAYER = """<div class="course-player course-colours">
 PALETTE

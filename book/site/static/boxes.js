@@ -4,7 +4,7 @@
   const FORMULAS = "main mjx-container[display='true']";
   const BOXES = `main :is(pre, .output, .pst-scrollable-table-container, .course-table, .course-map, .course-scrolls), ${FORMULAS}`;
   const DRAWINGS = "main :is(.course-figure > svg, .course-player .stage > svg)";
-  const READABLE = 9.5; // pixels, of letters in a drawing
+  const READABLE = 11; // pixels, of letters in a drawing
   const SMALLEST = 0.75; // of a formula's size
 
   function shrink(formula) {
