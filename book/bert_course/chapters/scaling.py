@@ -23,16 +23,6 @@ from minigrad.text.sentences import SentencePair
 LAYERS, HEAD = 2, 16  # layers of every model, and the width of each head
 WARMUP_SHARE = 0.1  # of the steps
 
-# Devlin et al. 2019, Table 6: layers, width, heads, perplexity of hidden words, accuracy in % on MultiNLI
-TABLE_6 = (
-    (3, 768, 12, 5.84, 77.9),
-    (6, 768, 3, 5.24, 80.6),
-    (6, 768, 12, 4.68, 81.9),
-    (12, 768, 12, 3.99, 84.4),
-    (12, 1024, 16, 3.54, 85.7),
-    (24, 1024, 16, 3.23, 86.6),
-)
-
 
 def config_of(width: int) -> BertConfig:
     """A model of this width: two layers, heads of 16 features, a feed-forward layer four times as wide."""
