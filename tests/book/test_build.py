@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import build, small_book
+from building import ROOT, build, small_book
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with JupyterLab)")
 
@@ -20,6 +20,14 @@ def test_the_book_builds_without_a_warning(built: tuple[Path, Any]):
         said = re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
         warnings = [line for line in said.splitlines() if "WARNING" in line or "ERROR" in line]
         pytest.fail("\n".join(warnings) or said[-3000:], pytrace=False)
+
+
+def test_every_entry_of_the_bibliography_is_cited_on_some_page(site: Path):
+    entries = re.findall(r"^@\w+\{(\w+),", (ROOT / "book" / "references.bib").read_text("utf-8"), re.MULTILINE)
+    text = "".join(page.read_text("utf-8") for page in site.rglob("*.html"))
+    cited = set(re.findall(r'references\.html#(\w+)"', text))
+    assert len(entries) > 100
+    assert set(entries) - cited == {"dai2019"}  # cited in a cell's output, which has no links
 
 
 def test_a_style_that_has_changed_is_copied_though_no_page_has(tmp_path: Path):

@@ -164,8 +164,8 @@ def ideal_on_the_ring(shares: Sequence[float], texts: int = 2000) -> dict[str, f
 TASKS = ("itself", "next", "hidden")
 
 
-def loss_on_random_words(task: str, allowed: np.ndarray, seed: int = 0, steps: int = 200) -> float:
-    """Train a BERT of two layers on random words; the mean loss of its last twenty steps, in nats.
+def losses_on_random_words(task: str, allowed: np.ndarray, seed: int = 0, steps: int = 200) -> np.ndarray:
+    """Train a BERT of two layers on random words; the loss of each step, in nats.
 
     Every word is one of 32, drawn anew in each step and independent of all others, so without a look at the answer no
     model gets below log 32. task: what each place has to guess: its own word ("itself"), the word after it ("next"),
@@ -200,7 +200,38 @@ def loss_on_random_words(task: str, allowed: np.ndarray, seed: int = 0, steps: i
         loss.backward()
         optimiser.step()
         losses.append(loss.item())
-    return float(np.mean(losses[-20:]))
+    return np.array(losses)
+
+
+def under_the_floor(curves: Mapping[str, np.ndarray], floor: float) -> Picture:
+    """The losses while models learn, and the line below which no guess without the answer gets.
+
+    curves: up to two, by what a token guesses, losses (steps,).
+    """
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.add_subplot()
+        steps = max(map(len, curves.values()))
+        axes.axhspan(0, floor, color=colours["grid"], alpha=0.5, linewidth=0)
+        axes.axhline(floor, color=colours["ink"], linewidth=1.4)
+        axes.text(
+            steps,
+            floor - 0.12,
+            "no honest guess can go below this",
+            color=colours["ink"],
+            ha="right",
+            va="top",
+        )
+        for (name, losses), role in zip(curves.items(), ("second", "first"), strict=False):
+            axes.plot(losses, color=colours[role], linewidth=2)
+            axes.text(steps, losses[-1] + 0.17, name, color=colours[role], ha="right", va="bottom")
+        axes.set(xlabel="step", ylabel="loss (nats)", xlim=(0, steps), ylim=(0, floor * 1.3))
+
+    ends = ", ".join(f"{losses[-20:].mean():.2f} ({name})" for name, losses in curves.items())
+    alt = (
+        f"Losses during training, and the line of the best honest guess, {floor:.2f} nats; at the end {ends}"
+    )
+    return figure(plot, alt, (5.4, 3.2))
 
 
 # --- One guess, with its numbers ---------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def rng() -> np.random.Generator:
         (lambda: arrays.broadcast_frames(ROW[:2], ROW, np.ones((2, 3))), r"needs \(2, 1\) and \(3,\), got \(2,\)"),
         (lambda: finetuning.weights_of("cold", {}, {}, 0), "one of pre-trained"),
         (lambda: many_heads.as_much_of(np.eye(4), slice(0, 2), 0.99, rng()), r"holds 0\.5\d* .* less than 0\.990"),
-        (lambda: mlm.loss_on_random_words("previous", np.eye(4) > 0), "itself, next, hidden, got 'previous'"),
+        (lambda: mlm.losses_on_random_words("previous", np.eye(4) > 0), "itself, next, hidden, got 'previous'"),
         (lambda: mask_lottery(["[CLS]", "[SEP]"], ["a"]), "a token that may be chosen, and a piece"),
         (lambda: mask_lottery(["[CLS]", "the"], []), "a token that may be chosen, and a piece"),
         (lambda: NO_RUNS.gaps("rotary"), "'rotary' on light stories"),
