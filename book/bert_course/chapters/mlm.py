@@ -212,7 +212,7 @@ def under_the_floor(curves: Mapping[str, np.ndarray], floor: float) -> Picture:
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.add_subplot()
         steps = max(map(len, curves.values()))
-        axes.axhspan(0, floor, color=colours["grid"], alpha=0.5, linewidth=0)
+        axes.fill_between([0, steps], 0, floor, color=colours["grid"], alpha=0.5, linewidth=0)
         axes.axhline(floor, color=colours["ink"], linewidth=1.4)
         axes.text(
             steps,

@@ -12,7 +12,6 @@ from bert_course.common.pencil import box, upright, words
 from bert_course.common.widgets import svg
 
 SEARCH_SEED = 100
-NEARLY = 0.9  # of the way from the first loss to the floor
 
 # --- Two encoders ----------------------------------------------------------------------------------------
 
@@ -114,17 +113,6 @@ class Runs:
             rate: np.array([run["curve"][-1][1] for run in more if run["rate"] == rate]) - self.floors["long"]
             for rate in sorted({run["rate"] for run in more})
         }
-
-    def steps_to(self, change: str, share: float = NEARLY, text: str = "light") -> np.ndarray:
-        """The first measured step by which so much of the way to the floor is gone, for each seed; NaN if never."""
-        return np.array(
-            [_first_step(run["curve"], self.floors[text], share) for run in self.of(change, text)]
-        )
-
-
-def _first_step(curve: Sequence[Sequence[float]], floor: float, share: float) -> float:
-    limit = curve[0][1] - share * (curve[0][1] - floor)
-    return next((step for step, loss in curve if loss <= limit), float("nan"))
 
 
 # --- A better start ---------------------------------------------------------------------------------------
