@@ -224,6 +224,51 @@ def head_frames(texts: Texts, number: int, tokenizer: WordPieceTokenizer, weight
     return frames
 
 
+def one_row_frames(
+    texts: Texts, number: int, tokenizer: WordPieceTokenizer, weights: np.ndarray, asker: int, meant: int
+) -> list[Frame]:
+    """Story `number` as a text, a frame for each head: the darker a word, the more weight it gets from token `asker`.
+
+    weights (heads, L, L): of this story. meant: the token that the asker stands for.
+    """
+    length = int(texts.inputs["attention_mask"][number].sum())
+    tokens = [tokenizer.vocab[i] for i in texts.inputs["input_ids"][number, :length]]
+    frames = []
+    for k, row in enumerate(weights[:, asker, :length]):
+        most = _most(weights[k, :length, :length], texts.words[number], asker)
+        frames.append(
+            Frame(
+                title=f"Head {head_name(k)}",
+                svg=_shaded_text(tokens, row, asker, meant),
+                text=f"Of all other words, “{tokens[most]}” gets the most weight, {row[most]:.2f}, and the word in the "
+                f"dashed frame {row[meant]:.2f}.",
+            )
+        )
+    return frames
+
+
+LETTER, LINE = 8.4, 34  # the width of a letter of 14 pixels, the same for all; the height of a line
+
+
+def _shaded_text(tokens: Sequence[str], row: np.ndarray, asker: int, meant: int) -> str:
+    parts, x, y, width = [], 2.0, 2.0, 0.0
+    for j, token in enumerate(tokens):
+        wide = LETTER * len(token) + 10
+        box = f'x="{x:.1f}" y="{y:g}" width="{wide:.1f}" height="{LINE - 8}" rx="3"'
+        parts.append(f'<rect {box} fill="{colour("weight")}" fill-opacity="{0.9 * row[j] ** 0.6:.2f}"/>')
+        if j in (asker, meant):
+            role, dashes = ("ink", "") if j == asker else ("second", ' stroke-dasharray="4 3"')
+            parts.append(f'<rect {box} fill="none" stroke="{colour(role)}" stroke-width="2"{dashes}/>')
+        parts.append(f'<text x="{x + wide / 2:.1f}" y="{y + 18:g}">{token}</text>')
+        x += wide + 4
+        width = max(width, x)
+        last = j + 1 == len(tokens)
+        if not last and tokens[j + 1] != "[SEP]" and token in (".", "[SEP]"):
+            x, y = 2.0, y + LINE
+    style = 'font-family="monospace" font-size="14" text-anchor="middle" fill="currentColor"'
+    return svg(width, y + LINE - 4, [f"<g {style}>", *parts, "</g>"])
+
+
 def head_name(k: int) -> str:
     """The name of head k, counted from 0 over all layers of four: layer and head, both from 1."""
     return f"{k // 4 + 1}-{k % 4 + 1}"

@@ -8,12 +8,17 @@ from bert_course.common.figures import Figure, Picture, figure
 
 
 def level_bars(
-    values: Mapping[str, float], of: str, alt: str, line: tuple[str, float] | None = None, most: float = 1.0
+    values: Mapping[str, float],
+    of: str,
+    alt: str,
+    line: tuple[str, float] | None = None,
+    most: float = 1.0,
+    digits: int = 2,
 ) -> Picture:
     """A bar from 0 for each value, with its number.
 
     of: what the values are of, for the axis. alt: what there is to see. line: the name and the place of a line to
-    compare them with. most: where the axis ends, 1 for shares.
+    compare them with. most: where the axis ends, 1 for shares. digits: after the point of each number.
     """
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
@@ -23,7 +28,7 @@ def level_bars(
         for row, value in zip(rows, values.values(), strict=True):
             at_the_line = line is not None and value < line[1] < value + 0.12 * most
             end = line[1] if line is not None and at_the_line else value
-            axes.text(end + 0.015 * most, row, f"{value:.2f}", va="center", fontsize=11)
+            axes.text(end + 0.015 * most, row, f"{value:.{digits}f}", va="center", fontsize=11)
         if line is not None:
             axes.axvline(line[1], color=colours["ink"], linestyle="--", linewidth=1.2)
             axes.text(line[1] + 0.015 * most, len(values) - 0.45, line[0], fontsize=11)
