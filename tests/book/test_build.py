@@ -23,7 +23,9 @@ def test_the_book_builds_without_a_warning(built: tuple[Path, Any]):
 
 
 def test_every_entry_of_the_bibliography_is_cited_on_some_page(site: Path):
-    entries = re.findall(r"^@\w+\{(\w+),", (ROOT / "book" / "references.bib").read_text("utf-8"), re.MULTILINE)
+    entries = re.findall(
+        r"^@\w+\{(\w+),", (ROOT / "book" / "references.bib").read_text("utf-8"), re.MULTILINE
+    )
     text = "".join(page.read_text("utf-8") for page in site.rglob("*.html"))
     cited = set(re.findall(r'references\.html#(\w+)"', text))
     assert len(entries) > 100
