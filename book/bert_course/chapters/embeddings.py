@@ -169,6 +169,7 @@ def word_map(places: np.ndarray, words: Sequence[str], alt: str) -> Picture:
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
         axes = canvas.subplots()
+        taken = []  # where groups have their names, so that no word stands there
         for look, (name, those) in zip(looks, groups.items(), strict=True):
             x, y = places[those].T
             axes.scatter(x, y, s=16, color=colours[look])
@@ -177,12 +178,15 @@ def word_map(places: np.ndarray, words: Sequence[str], alt: str) -> Picture:
                 spot = (x.min() - 0.02, y.mean()) if x.mean() > 0.6 else (x.mean(), y.max() + 0.025)
                 side = "right" if x.mean() > 0.6 else "center"
                 axes.text(*spot, label, color=colours[look], ha=side, fontsize=10)
+                taken.append((spot[0] - (0.2 if side == "right" else 0), spot[1]))
                 continue
             for i in those:
                 across, up = (places - places[i]).T
-                if not (
-                    (np.abs(across) < 0.05) & (up > 0) & (up < 0.06)
-                ).any():  # no dot where the word would stand
+                dots = (np.abs(across) < 0.05) & (up > 0) & (up < 0.06)  # where the word would stand
+                if (
+                    not dots.any()
+                    and not (np.abs(taken - places[i] - [0, 0.02]) < [0.22, 0.045]).all(axis=1).any()
+                ):
                     axes.text(
                         *(places[i] + [0, 0.02]), words[i], color=colours[look], ha="center", fontsize=10
                     )

@@ -251,7 +251,7 @@ LETTER, LINE = 8.4, 34  # the width of a letter of 14 pixels, the same for all; 
 
 
 def _shaded_text(tokens: Sequence[str], row: np.ndarray, asker: int, meant: int) -> str:
-    parts, x, y, width = [], 2.0, 2.0, 0.0
+    parts, x, y, width = [], 2.0, 2, 0.0
     for j, token in enumerate(tokens):
         wide = LETTER * len(token) + 10
         box = f'x="{x:.1f}" y="{y:g}" width="{wide:.1f}" height="{LINE - 8}" rx="3"'
@@ -266,7 +266,7 @@ def _shaded_text(tokens: Sequence[str], row: np.ndarray, asker: int, meant: int)
         if not last and tokens[j + 1] != "[SEP]" and token in (".", "[SEP]"):
             x, y = 2.0, y + LINE
     style = 'font-family="monospace" font-size="14" text-anchor="middle" fill="currentColor"'
-    return svg(width, y + LINE - 4, [f"<g {style}>", *parts, "</g>"])
+    return svg(round(width), y + LINE - 4, [f"<g {style}>", *parts, "</g>"])
 
 
 def head_name(k: int) -> str:
