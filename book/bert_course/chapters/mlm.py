@@ -227,7 +227,7 @@ def under_the_floor(curves: Mapping[str, np.ndarray], floor: float) -> Picture:
             axes.text(steps, losses[-1] + 0.17, name, color=colours[role], ha="right", va="bottom")
         axes.set(xlabel="step", ylabel="loss (nats)", xlim=(0, steps), ylim=(0, floor * 1.3))
 
-    ends = ", ".join(f"{losses[-20:].mean():.2f} ({name})" for name, losses in curves.items())
+    ends = ", ".join(f"{losses[-20:].mean():.1f} ({name})" for name, losses in curves.items())
     alt = (
         f"Losses during training, and the line of the best honest guess, {floor:.2f} nats; at the end {ends}"
     )

@@ -288,7 +288,7 @@ def gap_figure(
         axes.axhline(words_alone - floor, color=colours["ink"], linewidth=1, linestyle="--")
         last = max(step for run in runs for step, _ in run["curve"])
         axes.text(
-            last, (words_alone - floor) * 0.93, "word frequencies", color=colours["ink"], ha="right", va="top"
+            last, (words_alone - floor) * 0.93, "unigram entropy", color=colours["ink"], ha="right", va="top"
         )
         axes.text(0.5 * last, 0.12, "five stored runs", color=colours["first"])
         axes.text(0.12 * last, 0.75, "the run on this page", color=colours["second"])

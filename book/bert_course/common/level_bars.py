@@ -28,7 +28,7 @@ def level_bars(
         for row, value in zip(rows, values.values(), strict=True):
             at_the_line = line is not None and value < line[1] < value + 0.12 * most
             end = line[1] if line is not None and at_the_line else value
-            axes.text(end + 0.015 * most, row, f"{value:.{digits}f}", va="center", fontsize=11)
+            axes.text(end + 0.015 * most, row, f"{value:,.{digits}f}", va="center", fontsize=11)
         if line is not None:
             axes.axvline(line[1], color=colours["ink"], linestyle="--", linewidth=1.2)
             axes.text(line[1] + 0.015 * most, len(values) - 0.45, line[0], fontsize=11)
