@@ -63,19 +63,19 @@ def reader_bars(found: Mapping[str, Mapping[str, float]], baseline: Mapping[str,
     return figure(plot, alt, (5.4, 5.6))
 
 
-def read_and_used(tokens: Sequence[str], found: np.ndarray, used: np.ndarray) -> Picture:
+def read_and_used(tokens: Sequence[str], found: np.ndarray, used: np.ndarray | None = None) -> Picture:
     """What a probe reads in each token's vector after each layer, above what exchanging that vector costs.
 
-    found: shares right (layers, tokens). used: nats of the margin (layers, tokens).
+    found: shares right (layers, tokens). used: nats of the margin (layers, tokens); without it there is one map.
     """
     layers = len(found)
+    panels = [("first", found, (found - 0.5) / 0.5, "a probe reads the number (share right)")]
+    if used is not None:
+        panels.append(("second", used, used / used.max(), "exchanged: nats lost at the verb"))
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        panels = (
-            ("first", found, (found - 0.5) / 0.5, "a probe reads the number (share right)"),
-            ("second", used, used / used.max(), "exchanged: nats lost at the verb"),
-        )
-        for axes, (tone, values, shades, title) in zip(canvas.subplots(2, 1), panels, strict=True):
+        grid = canvas.subplots(len(panels), 1, squeeze=False)[:, 0]
+        for axes, (tone, values, shades, title) in zip(grid, panels, strict=True):
             axes.imshow(
                 tinted(0.75 * np.clip(shades, 0, 1), colours[tone]), interpolation="nearest", aspect="auto"
             )
@@ -95,10 +95,9 @@ def read_and_used(tokens: Sequence[str], found: np.ndarray, used: np.ndarray) ->
             axes.set_yticks(range(layers), [f"layer {k + 1}" for k in range(layers)])
             axes.grid(visible=False)
 
-    rows = "; ".join(
-        f"{token}: {', '.join(f'{a:.2f}' for a in found[:, i])}, lost {', '.join(f'{a:.1f}' for a in used[:, i] + 0)}"
-        for i, token in enumerate(tokens)
-    )
-    return figure(
-        plot, f"By token, what a probe reads after layers 1 to {layers}, and nats lost. {rows}.", (5.8, 5.4)
-    )
+    rows = []
+    for i, token in enumerate(tokens):
+        lost = "" if used is None else f", lost {', '.join(f'{a:.1f}' for a in used[:, i] + 0)}"
+        rows.append(f"{token}: {', '.join(f'{a:.2f}' for a in found[:, i])}{lost}")
+    what = f"By token, what a probe reads after layers 1 to {layers}{'' if used is None else ', and nats lost'}. "
+    return figure(plot, what + "; ".join(rows) + ".", (5.8, 2.7 * len(panels)))
