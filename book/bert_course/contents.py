@@ -300,7 +300,13 @@ class Route(NamedTuple):
 
 
 ROUTES = (
-    Route("hour", "An hour", "what BERT does, and what attention is", ("start", "one_head"), solved=False),
+    Route(
+        "hour",
+        "An hour",
+        "what BERT does, and what attention is (“Backward, by hand” can wait)",
+        ("start", "one_head"),
+        solved=False,
+    ),
     Route(
         "evenings",
         "Two evenings",
