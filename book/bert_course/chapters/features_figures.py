@@ -69,13 +69,13 @@ def read_and_used(tokens: Sequence[str], found: np.ndarray, used: np.ndarray | N
     found: shares right (layers, tokens). used: nats of the margin (layers, tokens); without it there is one map.
     """
     layers = len(found)
-    panels = [("first", found, (found - 0.5) / 0.5, "a probe reads the number (share right)")]
+    maps = [("first", found, (found - 0.5) / 0.5, "a probe reads the number (share right)")]
     if used is not None:
-        panels.append(("second", used, used / used.max(), "exchanged: nats lost at the verb"))
+        maps.append(("second", used, used / used.max(), "exchanged: nats lost at the verb"))
 
     def plot(canvas: Figure, colours: dict[str, str]) -> None:
-        grid = canvas.subplots(len(panels), 1, squeeze=False)[:, 0]
-        for axes, (tone, values, shades, title) in zip(grid, panels, strict=True):
+        grid = canvas.subplots(len(maps), 1, squeeze=False)[:, 0]
+        for axes, (tone, values, shades, title) in zip(grid, maps, strict=True):
             axes.imshow(
                 tinted(0.75 * np.clip(shades, 0, 1), colours[tone]), interpolation="nearest", aspect="auto"
             )
@@ -100,4 +100,4 @@ def read_and_used(tokens: Sequence[str], found: np.ndarray, used: np.ndarray | N
         lost = "" if used is None else f", lost {', '.join(f'{a:.1f}' for a in used[:, i] + 0)}"
         rows.append(f"{token}: {', '.join(f'{a:.2f}' for a in found[:, i])}{lost}")
     what = f"By token, what a probe reads after layers 1 to {layers}{'' if used is None else ', and nats lost'}. "
-    return figure(plot, what + "; ".join(rows) + ".", (5.8, 2.7 * len(panels)))
+    return figure(plot, what + "; ".join(rows) + ".", (5.8, 2.7 * len(maps)))
