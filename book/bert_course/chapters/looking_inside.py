@@ -207,11 +207,10 @@ def head_frames(texts: Texts, number: int, tokenizer: WordPieceTokenizer, weight
 
     weights (heads, L, L): of this story.
     """
-    length = int(texts.inputs["attention_mask"][number].sum())
-    tokens = [tokenizer.vocab[i] for i in texts.inputs["input_ids"][number, :length]]
+    tokens = _tokens_of(texts, number, tokenizer)
     gold = [(i, j) for name in GOLD for story, i, j in texts.arcs[name].tolist() if story == number]
     frames = []
-    for k, matrix in enumerate(weights[:, :length, :length]):
+    for k, matrix in enumerate(weights[:, : len(tokens), : len(tokens)]):
         found = [(tokens[i], tokens[j]) for i, j in gold if _most(matrix, texts.words[number], i) == j]
         said = ", ".join(f"{a} → {b}" for a, b in found) or "none"
         frames.append(
@@ -225,26 +224,34 @@ def head_frames(texts: Texts, number: int, tokenizer: WordPieceTokenizer, weight
 
 
 def one_row_frames(
-    texts: Texts, number: int, tokenizer: WordPieceTokenizer, weights: np.ndarray, asker: int, meant: int
+    texts: Texts, number: int, tokenizer: WordPieceTokenizer, weights: np.ndarray, asker: str, meant: str
 ) -> list[Frame]:
-    """Story `number` as a text, a frame for each head: the darker a word, the more weight it gets from token `asker`.
+    """Story `number` as a text, a frame for each head: the more colour a word has, the more weight `asker` gives it.
 
-    weights (heads, L, L): of this story. meant: the token that the asker stands for.
+    weights (heads, L, L): of this story. asker, meant: a word and the one that it stands for, each at its first place.
+    Raises ValueError for a word that the story does not have.
     """
-    length = int(texts.inputs["attention_mask"][number].sum())
-    tokens = [tokenizer.vocab[i] for i in texts.inputs["input_ids"][number, :length]]
+    tokens = _tokens_of(texts, number, tokenizer)
+    i, j = tokens.index(asker), tokens.index(meant)
     frames = []
-    for k, row in enumerate(weights[:, asker, :length]):
-        most = _most(weights[k, :length, :length], texts.words[number], asker)
+    for k, matrix in enumerate(weights[:, : len(tokens), : len(tokens)]):
+        most = _most(matrix, texts.words[number], i)
+        said = (
+            f"“{tokens[most]}” gets the most weight, {matrix[i, most]:.2f}, and the word in the dashed frame"
+        )
         frames.append(
             Frame(
                 title=f"Head {head_name(k)}",
-                svg=_shaded_text(tokens, row, asker, meant),
-                text=f"Of all other words, “{tokens[most]}” gets the most weight, {row[most]:.2f}, and the word in the "
-                f"dashed frame {row[meant]:.2f}.",
+                svg=_shaded_text(tokens, matrix[i], i, j),
+                text=f"Of all other words, {said} {matrix[i, j]:.2f}.",
             )
         )
     return frames
+
+
+def _tokens_of(texts: Texts, number: int, tokenizer: WordPieceTokenizer) -> list[str]:
+    ids = texts.inputs["input_ids"][number, : int(texts.inputs["attention_mask"][number].sum())]
+    return [tokenizer.vocab[i] for i in ids]
 
 
 LETTER, LINE = 8.4, 34  # the width of a letter of 14 pixels, the same for all; the height of a line
