@@ -1,10 +1,12 @@
 """What is different in a learner's copy of a chapter: the same that the site does, with what Jupyter has for it.
 
+- Under the title stand the page's idea, its minutes, what to know first and its exercises.
 - Cells with assertions on what the text says (tagged `claims`) are not there. What a cell below needs of one stands in
   that cell, without the assertions.
 - The code of cells tagged `setup` or `hide-input` is folded.
-- After a question ("Predict: …") the output is folded, and so is what follows, up to the next heading, question or text
-  tagged `open`: one click shows it.
+- A question ("Predict: …") has its answers to choose from, of which each unfolds to a verdict: `<details>` work in all
+  that shows notebooks, with no package and no trust. The output is folded, and so is what follows, up to the next
+  heading, question or text tagged `open`: one click shows it.
 - A figure has a second form for a notebook that is not trusted. There Jupyter takes SVG, styles and scripts out of an
   output, and would leave the words of a drawing in a row: this form has a picture of each drawing.
 """
@@ -22,6 +24,8 @@ from typing import Any
 
 from nbformat.v4 import new_output
 
+from bert_course.contents import NUMBERS, PLACES
+from book.make import reading_time
 from book.make.site import NAMES, NEEDS
 
 ANSWER = "The answer, once you have made your guess"
@@ -33,14 +37,17 @@ _SVG = re.compile(r"<svg\b[^>]*>|</svg>")
 _OF_THE_PAGE = ("xmlns", "xmlns:xlink", "class", "style", "width", "height", "role", "aria-label")
 
 
-def for_learner(notebook: Any) -> None:
-    """Turn a chapter into the copy that a learner gets."""
+def for_learner(notebook: Any, exercises: str = "") -> None:
+    """Turn a chapter into the copy that a learner gets. exercises: a link to them, for the line under the title."""
+    above = under_title(notebook, exercises)
     claims = {cell.id: cell for cell in notebook.cells if "claims" in _tags(cell)}
     notebook.cells = [cell for cell in notebook.cells if cell.id not in claims]
     waits = False
+    text: Any = None  # the last one
     for cell in notebook.cells:
         tags = _tags(cell)
         if cell.cell_type == "markdown":
+            text = cell
             if waits and "open" not in tags:
                 cell.source, waits = _folded(cell.source)
             else:
@@ -52,6 +59,8 @@ def for_learner(notebook: Any) -> None:
         if {"setup", "hide-input"} & tags:
             cell.metadata.setdefault("jupyter", {})["source_hidden"] = True
         waits |= "predict" in tags
+        if text is not None and (asked := cell.metadata.get("predict")):
+            text.source += "\n\n" + to_choose(**asked)
         for output in cell.outputs:
             if "text/html" in (data := output.get("data", {})):
                 data["text/html"] = with_still(data["text/html"], data.get("text/plain", ""))
@@ -62,6 +71,37 @@ def for_learner(notebook: Any) -> None:
             cell.outputs.insert(0, new_output("display_data", {"text/plain": ANSWER}))
             if cell.metadata["jupyter"].get("source_hidden"):  # then that is the code's first line
                 cell.source = f"# {ANSWER}\n{cell.source}"
+    first = next(
+        (cell for cell in notebook.cells if cell.cell_type == "markdown" and cell.source.startswith("# ")),
+        None,
+    )
+    if first is not None:
+        title, _, rest = first.source.partition("\n")
+        first.source = f"{title}\n\n{above}\n{rest}"
+
+
+def under_title(notebook: Any, exercises: str) -> str:
+    """The page's idea and a quiet line: minutes, chapters to know first, exercises."""
+    course = notebook.metadata.get("course", {})
+    needs = sorted(course.get("needs", []), key=PLACES.__getitem__)
+    links = ", ".join(f"[{NUMBERS[name]}]({name}.ipynb)" for name in needs)
+    items = [
+        f"{reading_time.minutes(notebook)} min",
+        links and f"needs chapter{'s' * (len(needs) > 1)} {links}",
+        exercises,
+    ]
+    idea = f"**{course['idea']}**\n\n" if "idea" in course else ""
+    return f"{idea}{' · '.join(filter(None, items))}"
+
+
+def to_choose(choices: list[str], right: int) -> str:
+    """A question's answers to choose from; each unfolds to whether it is the right one, which counts from 0."""
+    verdicts = ["That is not it."] * len(choices)
+    verdicts[right] = "Yes, that is it."
+    return "\n\n".join(
+        f"<details>\n<summary>{letter}) {html.escape(choice, quote=False)}</summary>\n\n{verdict}\n\n</details>"
+        for letter, choice, verdict in zip("abcdefg", choices, verdicts, strict=False)
+    )
 
 
 def _tags(cell: Any) -> set[str]:

@@ -42,6 +42,7 @@ try:
     from bert_course.parts import MADE_WITH, chapter_of
     from book.make import copies, routes
     from book.make.notebooks import KERNEL, fingerprint, make_exercise, read, write
+    from book.make.publish import insert, install_cell, repository_url
     from book.make.serve import port_number
 except ModuleNotFoundError as error:
     if __name__ != "__main__":
@@ -76,18 +77,19 @@ def prepare(root: Path) -> list[str]:
     first = not folder.exists()
     folder.mkdir(exist_ok=True)
     said = rename(folder)
+    address = repository_url(root / "_config.yml")
     for name, path in exercises.items():
         mine = read(path)
         solution = root / "solutions" / path.name
         # Of the exercise as it was made, even if somebody has solved it in exercises/.
         mine.metadata[MADE_WITH] = fingerprint(make_exercise(read(solution)) if solution.exists() else mine)
-        said += place(linked(mine, "book/"), folder, copy_stem(name))
+        said += place(anywhere(linked(mine, "book/"), address), folder, copy_stem(name))
     chapters = []
     for path in sorted((root / "book").glob("*.ipynb")):
         mine = read(path)
-        copies.for_learner(mine)
+        copies.for_learner(mine, _exercises_of(path.stem) if path.stem in exercises else "")
         mine.metadata[MADE_WITH] = fingerprint(mine)
-        chapters += place(mine, folder / BOOK, path.stem)
+        chapters += place(anywhere(mine, address), folder / BOOK, path.stem)
     said += [line for line in chapters if not line.endswith("copied")]
     if len(said) < len(chapters):
         said.append(f"{FOLDER}/{BOOK}/: the chapters are copied")
@@ -95,6 +97,21 @@ def prepare(root: Path) -> list[str]:
     if first:
         return [f"{FOLDER}/: the exercises of {len(exercises)} chapters are copied; your answers stay there"]
     return said
+
+
+def _exercises_of(name: str) -> str:
+    """A link from a chapter's copy to the copy of its exercises."""
+    count = sum(one.chapter == name for one in EXERCISES.values())
+    return f"[{count} exercise{'s' * (count != 1)}](../{quote(copy_stem(name))}.ipynb)"
+
+
+def anywhere(notebook: Any, address: str) -> Any:
+    """The notebook with a folded cell that installs the course, in Colab or Kaggle: copies are handed on."""
+    cell = install_cell(address)
+    cell.metadata["jupyter"] = {"source_hidden": True}
+    notebook.cells = [one for one in notebook.cells if one.id != cell.id]
+    insert(cell, notebook.cells)
+    return notebook
 
 
 def linked(notebook: Any, folder: str) -> Any:
@@ -207,8 +224,8 @@ RULES = """## How the exercises work
 - **Your progress** is kept in this folder. Run the next cell to see it.
 - A check that takes long says at which case it is. To stop it, press the square in the toolbar.
 - The chapters are copies too, in `my-exercises/book`: run them, change them, save them. `git status` stays clean.
-- **A question** in a chapter ("Predict: …") has its answer folded below it. Make your guess, then click on the three
-  dots or run the cell."""
+- **A question** in a chapter ("Predict: …") has answers to choose from: press yours to see whether it is right. What
+  the code prints is folded below. Click on the three dots or run the cell to see it."""
 
 
 def start_page(root: Path) -> Any:

@@ -4,9 +4,6 @@
     python -m $TOOL run book/one_head.ipynb …
     python -m $TOOL exercises           exercises/ from solutions/
     python -m $TOOL exercises --check   fail if they are out of step
-    python -m $TOOL address             what hangs on the repository's address in _config.yml: the cell that installs
-                                        the course, the package's address, the README's pictures
-    python -m $TOOL address --check     fail if one of these is not as _config.yml has it
 
 Each works in the repository's root. Needs nbformat and nbclient, which Jupyter brings.
 """
@@ -33,7 +30,6 @@ except ImportError as error:
 
 from bert_course.grade.answers import ANSWER, CHECK, bound_in, label_cells
 from bert_course.parts import MADE_WITH
-from book.make.install_cell import put_install_cell, repository_url, with_address, with_pictures
 from book.make.site import NEEDS_OF, note_needs, parts, reason, stamp, takes_long
 from minigrad.files import write_atomic
 
@@ -233,7 +229,7 @@ def _exercises(root: Path, check: bool) -> tuple[list[str], bool]:
 
 
 def _cells(notebook: Any) -> list[list[Any]]:
-    """What an exercise takes over from its solution; the cell that installs the course is `put_install_cell`'s."""
+    """What an exercise takes over from its solution; the cell that installs the course is publish.py's."""
     return [
         [
             *(cell.id, cell.cell_type, cell.source, cell.metadata.get("tags") or None),
@@ -248,25 +244,6 @@ def _needs(notebook: Any) -> list[Any]:
     return [cell.metadata.get("course", {}).get(key) for _, _, cell, key in parts(notebook)]
 
 
-def _put_address(root: Path, check: bool) -> list[str]:
-    """Let notebooks and metadata have the repository's address or none; returns the files that it was wrong in."""
-    address, found = repository_url(root / "_config.yml"), []
-    for folder in ("book", "solutions", "exercises"):
-        for path in sorted((root / folder).glob("*.ipynb")):
-            notebook = read(path)
-            if put_install_cell(notebook, address):
-                found.append(f"{folder}/{path.name}: {'has the wrong first cell' if check else 'changed'}")
-                if not check:
-                    write(path, notebook)
-    for name, put in (("pyproject.toml", with_address), ("README.md", with_pictures)):
-        text = (root / name).read_text(encoding="utf-8")
-        if put(text, address) != text:
-            found.append(f"{name}: {'has the wrong address' if check else 'changed'}")
-            if not check:
-                write_atomic(root / name, put(text, address).encode())
-    return found
-
-
 def main(arguments: Any = None) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(
@@ -275,7 +252,6 @@ def main(arguments: Any = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run").add_argument("notebooks", type=Path, nargs="+")
     commands.add_parser("exercises").add_argument("--check", action="store_true")
-    commands.add_parser("address").add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
     root = Path.cwd()
     if options.command == "run":
@@ -286,13 +262,9 @@ def main(arguments: Any = None) -> int:
             note_needs(notebook, path.parent)
             write(path, notebook)
         return 0
-    if options.command == "exercises":
-        found, well = _exercises(root, options.check)
-        print("\n".join(found) or "every exercise is in step with its solution")
-        return 0 if well else 1
-    changed = _put_address(root, options.check)
-    print("\n".join(changed) or "every file is as _config.yml says")
-    return 1 if options.check and changed else 0
+    found, well = _exercises(root, options.check)
+    print("\n".join(found) or "every exercise is in step with its solution")
+    return 0 if well else 1
 
 
 if __name__ == "__main__":

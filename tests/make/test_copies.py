@@ -33,6 +33,9 @@ def copied(path: Path) -> tuple[Any, Any]:
     return chapter, mine
 
 
+CHOICES = re.compile(r"<details>\n<summary>[a-g]\) .*?</details>", re.DOTALL)
+
+
 def shown(source: str) -> str:
     """What is seen of a text before anything is unfolded."""
     while source != (less := re.sub(r"<details>(?:(?!<details>).)*?</details>", "", source, flags=re.DOTALL)):
@@ -102,9 +105,38 @@ def test_no_answer_is_open(path):
             if cell.metadata["jupyter"].get("source_hidden"):  # and the code's, where it hides both
                 assert cell.source.startswith(f"# {copies.ANSWER}\n")
     folded = "\n".join(cell.source for cell in mine.cells if cell.cell_type == "markdown")
+    above = copies.under_title(chapter, "")
+    assert folded.count(f"\n\n{above}\n") == 1
+    folded = CHOICES.sub("", folded.replace(f"\n\n{above}\n", "\n"))
     folded = folded.replace(f"<details>\n<summary>{copies.ANSWER}</summary>", "").replace("</details>", "")
     told = "\n".join(cell.source for cell in chapter.cells if cell.cell_type == "markdown")
     assert folded.split() == told.replace("</details>", "").split()  # nothing is lost
+
+
+@each_chapter
+def test_a_question_has_its_answers_to_choose_from_and_one_is_right(path):
+    chapter, mine = copied(path)
+    asked = [cell.metadata["predict"] for cell in chapter.cells if "predict" in cell.metadata]
+    texts = [
+        cell.source for cell in mine.cells if cell.cell_type == "markdown" and CHOICES.search(cell.source)
+    ]
+    assert len(texts) == len(asked)
+    for text, one in zip(texts, asked, strict=True):
+        assert "**Predict" in text
+        found = CHOICES.findall(text)
+        assert text.endswith(found[-1])  # below the question, and below no answer of the one before
+        assert ["Yes" in each for each in found] == [i == one["right"] for i in range(len(one["choices"]))]
+        assert all(
+            escape(choice, quote=False) in each for choice, each in zip(one["choices"], found, strict=True)
+        )
+
+
+def test_under_the_title_stand_idea_minutes_needs_and_exercises():
+    about = {"idea": "One idea.", "needs": ["one_head", "arrays"]}
+    mine = new_notebook(cells=[new_markdown_cell("# 8. Twelve heads\n\nHook.")], metadata={"course": about})
+    copies.for_learner(mine, "[5 exercises](../x.ipynb)")
+    line = "5 min · needs chapters [1](arrays.ipynb), [7](one_head.ipynb) · [5 exercises](../x.ipynb)"
+    assert mine.cells[0].source == f"# 8. Twelve heads\n\n**One idea.**\n\n{line}\n\nHook."
 
 
 QUESTION = new_code_cell("3", metadata={"tags": ["predict"]}, outputs=[new_output("stream", text="3")])

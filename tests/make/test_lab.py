@@ -41,7 +41,8 @@ def publish(root, text="What to do."):
 def work(path, answer="return x"):
     """What a learner does: an answer, saved."""
     notebook = notebooks.read(path)
-    notebook.cells[1].source = notebook.cells[1].source.replace("...", answer)
+    assert "..." in notebook.cells[-1].source
+    notebook.cells[-1].source = notebook.cells[-1].source.replace("...", answer)
     notebooks.write(path, notebook)
     return path.read_bytes()
 
@@ -51,6 +52,7 @@ def root(tmp_path):
     """A course with one chapter and its exercise."""
     publish(tmp_path)
     (tmp_path / "book").mkdir()
+    (tmp_path / "_config.yml").write_text('repository:\n  url: ""\n', encoding="utf-8")
     chapter = new_notebook(cells=[new_markdown_cell("# 7. One attention head\n\nText.")])
     notebooks.write(tmp_path / "book" / "one_head.ipynb", chapter)
     return tmp_path
@@ -74,7 +76,10 @@ def test_the_exercises_are_copied_once(root, copy):
         "my-exercises/: the exercises of 1 chapters are copied; your answers stay there"
     ]
     assert names(root) == [COPY, "START.ipynb"]
-    assert notebooks.read(copy).cells == notebooks.read(root / "exercises" / "one_head.ipynb").cells
+    text, install, code = notebooks.read(copy).cells
+    assert [text, code] == notebooks.read(root / "exercises" / "one_head.ipynb").cells
+    assert "upload the course's two wheels" in install.source
+    assert install.metadata["jupyter"] == {"source_hidden": True}
     assert lab.prepare(root) == []
     text = "\n".join(cell.source for cell in notebooks.read(root / lab.FOLDER / "START.ipynb").cells)
     links = re.findall(r"\]\(([^)]+)\)", text)
@@ -140,7 +145,7 @@ def test_a_copy_made_by_hand_stays(root, copy):
 def test_answers_in_exercises_come_along(root, copy):
     work(root / "exercises" / "one_head.ipynb")
     lab.prepare(root)
-    assert "return x" in notebooks.read(copy).cells[1].source
+    assert "return x" in notebooks.read(copy).cells[-1].source
     assert lab.prepare(root) == []
     answered = copy.read_bytes()
     publish(root, "other words")
@@ -196,6 +201,7 @@ def earlier(tmp_path):
         (tmp_path / folder).mkdir()
         for name in ("one_head", "masking"):
             shutil.copy(ROOT / folder / f"{name}.ipynb", tmp_path / folder)
+    shutil.copy(ROOT / "_config.yml", tmp_path)
     lab.prepare(tmp_path)
     folder = tmp_path / lab.FOLDER
     (folder / "09 Masking.ipynb").rename(folder / "10 Masking.ipynb")
@@ -378,8 +384,8 @@ def test_a_copy_of_a_chapter_has_no_assertions_and_no_open_answer_and_is_renewed
     notebooks.write(path, chapter)
     lab.prepare(root)
     mine = notebooks.read(root / lab.FOLDER / "book" / "one_head.ipynb")
-    assert [cell.source for cell in mine.cells[1:]] == ["2 + 2"]
-    assert mine.cells[1].metadata["jupyter"]["outputs_hidden"]
+    assert [cell.source for cell in mine.cells[2:]] == ["2 + 2"]
+    assert mine.cells[2].metadata["jupyter"]["outputs_hidden"]
     assert lab.prepare(root) == []
     chapter.cells[0].source += " More."
     notebooks.write(path, chapter)

@@ -9,6 +9,7 @@ import html
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import nbformat
 from chapters import chapter_at
@@ -37,6 +38,8 @@ def complete(app: Any, document: nodes.document) -> None:
         section[1:1] = [*idea(notebook), facts(app, chapter, notebook, exercises)]
     if exercises:
         section += exercises_section(app, chapter, exercises)
+    if app.config.course_repository:
+        section += reports(app.config.course_repository, chapter)
 
 
 def read_notebook(app: Any, path: Path) -> Any:
@@ -155,6 +158,15 @@ def exercises_section(app: Any, chapter: Chapter, exercises: list[reading_time.E
     how += [nodes.Text(", or run "), nodes.literal("", "make lab"), nodes.Text(" in the course’s folder.")]
     section += how
     return section
+
+
+def reports(repository: str, chapter: Chapter) -> nodes.paragraph:
+    """Where to tell of an error, and where to ask."""
+    issue = f"{repository}/issues/new?{urlencode({'title': f'{chapter.heading}: '})}"
+    links = [("Report an error", issue), ("ask", f"{repository}/discussions")]
+    report, ask = (nodes.reference("", words, refuri=url, internal=False) for words, url in links)
+    words = nodes.Text("Is something wrong or unclear? "), report, nodes.Text(", or "), ask, nodes.Text(".")
+    return nodes.paragraph("", "", *words, classes=["course-note"])
 
 
 # --- Predictions -----------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
+from book.make.publish import site_address
+
 BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 
 
@@ -27,16 +29,6 @@ def use_address(app: Any, config: Any) -> None:
         config.html_baseurl = config.html_baseurl or site_address(address)
     else:
         options["launch_buttons"] = {}
-
-
-def site_address(repository: str) -> str:
-    """Where GitHub Pages serves a repository: https://OWNER.github.io/NAME/; nothing for another host."""
-    found = re.fullmatch(r"https://github\.com/([^/]+)/([^/]+?)(?:\.git)?", repository)
-    if not found:
-        return ""
-    owner, name = found[1].lower(), found[2]
-    own = name.lower() == f"{owner}.github.io"
-    return f"https://{owner}.github.io/" + ("" if own else f"{name}/")
 
 
 def launch_addresses(config: Any, path: str) -> list[tuple[str, str]]:
