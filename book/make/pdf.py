@@ -3,8 +3,9 @@
     python -m book.make.pdf [SITE [FILE]]
 
 `make pdf` does so. A page of the site becomes a part of one long page (`gather`), with the site's print style. Links
-between pages lead to pages of the PDF, the answers to predictions are at the back. Chromium prints twice, as only a
-printed page has a number that the contents can name.
+between pages lead to pages of the PDF, the answers to predictions are at the back. The glossary is the index: a term
+leads to where its chapter defines it. Chromium prints twice, as only a printed page has a number that the contents and
+the index can name. It takes some 3 GB of memory.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pikepdf
 import yaml
@@ -25,7 +27,7 @@ from book.make.serve import no_site
 from book.make.slides import PLAIN
 
 LEFT_OUT = ("book/ask", "book/api/index")  # what is of no use on paper
-LIVE = ".course-ask, .course-doors, .course-routes button, .headerlink, .course-zip, script"
+LIVE = ".course-ask, .course-doors, .course-routes button, .headerlink, .course-zip, .cell details.above-input, script"
 ANSWERS = "answers"
 NAMES = ("id", "for", "aria-labelledby", "aria-describedby")
 STYLE = """
@@ -106,14 +108,44 @@ def _target(href: str, name: str, names: set[str]) -> str | None:
     return f"#{found[1] or name}--{found[2] or 'top'}"
 
 
+def indexed(parts: Sequence[Part]) -> list[Part]:
+    """The parts, with the glossary's links leading to where a chapter makes the term bold and defines it."""
+    pages = {part.name: BeautifulSoup(part.html, "lxml") for part in parts}
+    for entry in pages["glossary"].select("dt") if "glossary" in pages else ():
+        links = entry.find_next_sibling("dd").select('a[href$="--top"]')
+        name = str(links[-1]["href"])[1:].removesuffix("--top") if links else ""
+        words = _words(entry)
+        places = pages[name].select("strong") if name in pages else []
+        if place := next((one for one in places if _words(one) == words), None):
+            place["id"] = place.get("id") or f"{name}--{entry['id']}"
+            links[-1]["href"] = f"#{place['id']}"
+    return [replace(part, html=str(pages[part.name].select_one("article"))) for part in parts]
+
+
+def _words(term: Tag) -> str:
+    return " ".join(term.get_text().split()).casefold()
+
+
+def with_numbers(text: str, numbers: Mapping[str, int]) -> str:
+    """The glossary with the page behind each link to a chapter. numbers: by the id that a link leads to."""
+    pattern = re.compile(r'(<a [^>]*href="#([^"]+)"[^>]*>(?:<span[^>]*>)?Chapter[^<]*(?:</span>)?</a>)')
+    return pattern.sub(
+        lambda link: f"{link[1]}, page {numbers[link[2]]}" if link[2] in numbers else link[1], text
+    )
+
+
 def gather(parts: Sequence[Part], head: str, title: str, numbers: Mapping[str, int]) -> str:
-    """One long page. head: the <head> of a page of the site. numbers: by the name of a part, its page on paper."""
+    """One long page. head: the <head> of a page of the site. numbers: by an id that a link leads to, its page."""
     chapters = "".join(
         (f"<h3>{part.caption}</h3>" if part.caption else "")
-        + f'<li><a href="#{part.name}--top">{part.title}</a><span>{numbers.get(part.name, 0) or ""}</span></li>'
+        + f'<li><a href="#{part.name}--top">{part.title}</a><span>{numbers.get(f"{part.name}--top", "")}</span></li>'
         for part in [*parts[1:], Part(ANSWERS, "Answers to the predictions", "")]
     )
-    bodies = [f'<div class="paper" id="{part.name}--top">{part.html}</div>' for part in parts]
+    bodies = [
+        f'<div class="paper" id="{part.name}--top">'
+        f"{with_numbers(part.html, numbers) if part.name == 'glossary' else part.html}</div>"
+        for part in parts
+    ]
     answers = "".join(
         f'<h3><a href="#{part.name}--top">{part.title}</a></h3><p>{"<br>".join(part.answers)}</p>'
         for part in parts
@@ -146,25 +178,25 @@ def printed(browser: Any, page: Path, file: Path) -> None:
     }""")
     margin = dict.fromkeys(("top", "bottom", "left", "right"), "18mm")
     sheet.pdf(
-        path=file, format="A4", margin=margin, outline=True, tagged=True, print_background=False,
+        path=file, format="A4", margin=margin, outline=True, tagged=True, print_background=True,
         display_header_footer=True, header_template="<span></span>", footer_template=FOOTER,
     )  # fmt: skip
     sheet.close()
 
 
-def page_numbers(file: Path) -> list[tuple[str, int]]:
-    """The headings of the first rank in a PDF and the numbers of their pages, from 1."""
-    with pikepdf.open(file) as pdf, pdf.open_outline() as outline:
+def page_numbers(file: Path) -> dict[str, int]:
+    """Of each id that a link of a PDF leads to, the number of its page, from 1."""
+    with pikepdf.open(file) as pdf:
         at = {page.objgen: number for number, page in enumerate(pdf.pages, 1)}
-        places: list[Any] = [(item.title, item.destination) for item in outline.root]
-        return [(title, at[place[0].objgen]) for title, place in places]
+        places: Any = pdf.Root.get("/Dests", {})
+        return {unquote(name[1:]): at[place[0].objgen] for name, place in places.items()}
 
 
 def make(site: Path, toc: Mapping[str, Any], file: Path, title: str, browser: Any) -> None:
     """Print all pages of a built site as one PDF."""
     pages = listed(toc)
     names = [Path(page).stem for page in pages]
-    parts = [read_part(site / f"{page}.html", names, caption) for page, caption in pages.items()]
+    parts = indexed([read_part(site / f"{page}.html", names, caption) for page, caption in pages.items()])
     texts = [(site / f"{page}.html").read_text(encoding="utf-8") for page in pages]
     # Not all have formulas
     head = str(BeautifulSoup(max(texts, key=lambda text: "mathjax/" in text), "lxml").head)
@@ -174,8 +206,7 @@ def make(site: Path, toc: Mapping[str, Any], file: Path, title: str, browser: An
         for _ in range(2):
             paper.write_text(gather(parts, head, title, numbers), encoding="utf-8")
             printed(browser, paper, file)
-            _, *found = page_numbers(file)[-len(parts) - 1 :]
-            numbers = dict(zip([*names[1:], ANSWERS], (number for _, number in found), strict=True))
+            numbers = page_numbers(file)
     finally:
         paper.unlink(missing_ok=True)
     with pikepdf.open(file, allow_overwriting_input=True) as pdf:

@@ -1,9 +1,11 @@
-"""A deck of slides for each chapter, from its built page: its idea, pictures, players and predictions.
+"""A deck of slides for each chapter, from its built page: its idea, pictures, formulas, functions and predictions.
 
     python -m book.make.slides [SITE [NAME …]]
 
 Decks are in SITE/slides, beside the pages whose styles they have; nothing in them is written
-twice. A prediction is two slides, the question with what there is to choose from, then the answer.
+twice. A prediction is two slides, the question with what there is to choose from, then the answer. The arrow keys go
+through a player frame by frame before they go on. The page's text between two slides is what the speaker says: key S
+opens it in a window of its own, which follows.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
@@ -20,66 +23,96 @@ from bert_course.contents import CHAPTERS
 from book.make.serve import no_site
 
 PLAIN = "_build/plain/_build/html"  # where `make book` builds the pages without Python in them
-PICTURE = ".course-player, svg, img, script"  # a script: something that answers to the reader
-NOT_SHOWN = ".headerlink, .course-embed, .copybtn, details > summary"
+PICTURE = ".course-player, .course-table, svg, img, script"  # a script: something that answers to the reader
+NOT_SHOWN = ".headerlink, .copybtn, .cell details > summary, .course-facts, .course-exercises, .course-open"
 LAST = "What you can now say"
-STYLE = """
-html { scroll-snap-type: y mandatory; scroll-padding: 0; font-size: 145%; }
-.slide { box-sizing: border-box; min-height: 100vh; padding: 4vh 6vw; scroll-snap-align: start; scroll-margin: 0; }
-.slide { display: flex; flex-direction: column; }
-.slide > :last-child { margin-bottom: auto; }
-.slide > h2 { margin: 0 0 3vh; }
-.slide .course-idea { font-size: 1.4em; max-width: 34em; }
-.slide h1 { margin-top: auto; }
-.slide pre { font-size: 0.85em; }
-.slide li { margin: 0.4em 0; }
-.slide .question, .slide .question p { font-size: 1.1em; max-width: 34em; }
-"""
-KEYS = """
-const slides = [...document.querySelectorAll(".slide")];
-addEventListener("keydown", (event) => {
-  if (event.target.closest("input, select, button, [tabindex]")) return; // a player has the keys
-  const by = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, " ": 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 }[event.key];
-  if (!by) return;
-  event.preventDefault();
-  const here = slides.findIndex((one) => one.getBoundingClientRect().bottom > innerHeight / 2);
-  slides[Math.min(Math.max(here + by, 0), slides.length - 1)].scrollIntoView({ behavior: "instant" });
-});
-"""
+HERE = Path(__file__).parent
 
 
-def slides(article: Tag) -> Iterator[str]:
-    """The slides of a page as HTML. article: its <article>."""
+@dataclass
+class Slide:
+    """What stands on a slide, below the title of its section, and what the speaker says to it."""
+
+    title: str
+    shown: str
+    kind: str = "picture"
+    notes: list[str] = field(default_factory=list)
+
+    def html(self) -> str:
+        """The slide as HTML."""
+        above = f"<h2>{escape(self.title)}</h2>" if self.title else ""
+        notes = f'<aside class="notes" hidden>{"".join(self.notes)}</aside>' if self.notes else ""
+        return f'<section class="slide {self.kind}">{above}<div class="shown">{self.shown}</div>{notes}</section>'
+
+
+def slides(article: Tag) -> list[Slide]:
+    """The slides of a page. article: its <article>."""
     for one in article.select(NOT_SHOWN):
         one.decompose()
     title, idea = article.find("h1"), article.select_one(".course-idea")
-    yield f"{title or ''}{idea or ''}"
+    found = [Slide("", f"{title or ''}{idea or ''}", "title")]
+    if idea:
+        idea.extract()
+    name = title.get_text().strip() if title else ""
     for section in [article, *article.select("section > section")]:
-        yield from _of_section(section)
+        found += _of_section(section, found[-1], name)
+    return found
 
 
-def _of_section(section: Tag) -> Iterator[str]:
+def _of_section(section: Tag, before: Slide, name: str) -> Iterator[Slide]:
+    """The slides of a section. before: the slide before it, on which one speaks until the section's first."""
     heading = section.find(["h2", "h3"], recursive=False)
-    words = heading.get_text().strip() if heading else ""
-    above = f"<h2>{escape(words)}</h2>" if words else ""
+    title = heading.get_text().strip() if heading else name
     question: Tag | None = None
     top = section.find("section", recursive=False) or section if section.name == "article" else section
-    for one in top.find_all(["p", "div", "ul"], recursive=False):
+    said: list[str] = []  # what leads to the section's first slide, then to the next ones
+    last: Slide | None = None
+    for one in top.find_all(True, recursive=False):
+        new: list[Slide] = []
         if one.name == "p" and _asks(one):
             question = one
-        elif one.name == "ul" and words == LAST:
-            yield f"{above}{one}"
-        elif output := one.select_one(".cell_output"):
+        elif one.name == "ul" and title == LAST:
+            new = [Slide(title, str(one), "words")]
+        elif "math" in one.get("class", []):
+            new = [Slide(title, str(one), "formula")]
+        elif "cell" in one.get("class", []):
             box = one.select_one(".course-prediction")
-            if box and question:
-                choices = [button.get_text().strip() for button in box.select("button")]
-                listed = "".join(f"<li>{escape(choice)}</li>" for choice in choices)
-                yield f'{above}<div class="question">{question}<ol type="a">{listed}</ol></div>'
-                right = int(str(box["data-right"]))
-                yield f"{above}<p><b>{'abcdefg'[right]}) {escape(choices[right])}</b></p>{output}"
+            output = one.select_one(".cell_output")
+            if box and question and output:
+                new = [*_asked(title, question, box, output)]
                 question = None
-            elif output.select_one(PICTURE):
-                yield f"{above}{output}"
+            elif output and output.select_one(PICTURE):
+                new = [Slide(title, str(output))]
+            elif (code := _function(one)) is not None:
+                new = [Slide(title, str(code), "code")]
+        elif one.name in ("p", "ol", "ul", "blockquote", "dl"):
+            (last.notes if last else said).append(str(one))
+        if new and last is None:
+            new[0].notes = [*said, *new[0].notes]
+            said = []
+        yield from new
+        last = new[-1] if new else last
+    if last is None:
+        before.notes += said
+
+
+def _asked(title: str, question: Tag, box: Tag, output: Tag) -> Iterator[Slide]:
+    """A prediction: the question with its choices, then the answer."""
+    choices = [button.get_text().strip() for button in box.select("button")]
+    listed = "".join(f"<li>{escape(choice)}</li>" for choice in choices)
+    yield Slide(title, f'{question}<ol type="a">{listed}</ol>', "question")
+    right = int(str(box["data-right"]))
+    yield Slide(title, f"<p><b>{'abcdefg'[right]}) {escape(choices[right])}</b></p>{output}", "answer")
+
+
+def _function(cell: Tag) -> Tag | None:
+    """The code of a cell that is not folded and defines a function or a class."""
+    code = cell.select_one(".cell_input .highlight")
+    return (
+        code
+        if code and not cell.find("details") and re.search(r"^(def|class) ", code.get_text(), re.M)
+        else None
+    )
 
 
 def _asks(paragraph: Tag) -> bool:
@@ -99,10 +132,12 @@ def deck(page: str, name: str) -> str:
     for one in head.select("script"):
         if "mathjax" not in str(one).lower():
             one.decompose()
-    shown = "\n".join(f'<section class="slide">{one}</section>' for one in slides(article))
+    shown = "\n".join(one.html() for one in slides(article))
+    style, script = ((HERE / f"slides.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     return (
         f'<!DOCTYPE html><html lang="en" data-content_root="../" data-theme="light" data-mode="light">{head}'
-        f'<body><style>{STYLE}</style><main class="bd-article">{shown}</main><script>{KEYS}</script></body></html>'
+        f'<body class="deck"><style>{style}</style><main class="bd-article">{shown}</main>'
+        f"<script>{script}</script></body></html>"
     )
 
 

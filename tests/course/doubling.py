@@ -47,5 +47,6 @@ def returning(expected, *arguments):
 
 
 def recorded():
-    """What the progress file says."""
-    return json.loads(Path(".progress.json").read_text())
+    """What the progress file says, without the time it took."""
+    entries = json.loads(Path(".progress.json").read_text())
+    return {name: {key: entry[key] for key in ("attempts", "solved")} for name, entry in entries.items()}

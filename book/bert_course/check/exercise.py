@@ -170,14 +170,14 @@ class Exercise(Task):
         return report
 
     def _onward(self) -> str:
-        """After a right answer: the page's next exercise that is not solved, or those before it."""
+        """After a right answer: the page's next exercise that is not solved, else the first one."""
         names = [one.name for one in EXERCISES.values() if one.chapter == self.chapter]
-        known = record.known()
-        for name in names[names.index(self.name) + 1 :]:
+        known, place = record.known(), names.index(self.name)
+        for name in names[place + 1 :] + names[:place]:
             if not known.get(name, {}).get("solved"):
                 one = EXERCISES[name]
                 return f"Next: {name}, difficulty {one.difficulty}, {one.minutes} minutes."
-        return f'No exercise of this page is left after it; check.progress("{self.chapter}") lists what is solved.'
+        return "All exercises of this page are right."
 
     @property
     def _hints(self) -> list[str]:

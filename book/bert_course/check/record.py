@@ -1,8 +1,11 @@
-"""Which exercises were tried and solved: a small file, `.progress.json`, beside the notebook.
+"""Which exercises were tried and solved, and how long it took: a small file, `.progress.json`, beside the notebook.
 
 Jupyter tells its kernels the notebook's path, so the file stays in one place wherever Jupyter was started and
 whatever folder a cell works in. Where no notebook is known (a terminal, some editors), the file is in the working
 directory.
+
+An exercise's seconds run from the attempt before, or from where the kernel began, up to its first right answer; what is
+longer than a BREAK is not counted. `python -m bert_course.times` makes a table for a class.
 
 With MINIGRAD_PROGRESS=off no file is read or written, and what counts is this run alone: a stored notebook shows what
 its own cells did.
@@ -12,14 +15,17 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 from minigrad.files import write_atomic
 
 PROGRESS_FILE = ".progress.json"
+BREAK = 45 * 60  # seconds
 Entries = dict[str, dict[str, Any]]
 _this_run: Entries = {}
+_since = time.monotonic()  # the attempt before
 
 
 def count_attempt(name: str, solved: bool) -> list[str]:
@@ -33,7 +39,7 @@ def count_attempt(name: str, solved: bool) -> list[str]:
     path = _folder() / PROGRESS_FILE
     said = []
     try:
-        entries = _read(path)
+        entries = read(path)
         if entries is None:
             damaged = path.with_name(PROGRESS_FILE + ".damaged")
             path.replace(damaged)
@@ -56,7 +62,7 @@ def known() -> Entries:
     if os.environ.get("MINIGRAD_PROGRESS") == "off":
         return _this_run
     try:
-        return _read(_folder() / PROGRESS_FILE) or {}
+        return read(_folder() / PROGRESS_FILE) or {}
     except OSError:
         return {}
 
@@ -68,16 +74,24 @@ def _folder() -> Path:
 
 
 def _count(entries: Entries, name: str, solved: bool) -> None:
-    entry = entries.setdefault(name, {"attempts": 0, "solved": False})
+    global _since
+    seconds, _since = time.monotonic() - _since, time.monotonic()
+    entry = entries.setdefault(name, {"attempts": 0, "solved": False, "seconds": 0})
     entry["attempts"] += 1
+    if not entry["solved"] and seconds < BREAK:
+        entry["seconds"] += round(seconds)
     entry["solved"] = entry["solved"] or solved
 
 
-def _read(path: Path) -> Entries | None:
-    """What the file says: nothing if it is missing, None if it is damaged."""
+def read(path: Path) -> Entries | None:
+    """What a file of progress says: nothing if it is missing, None if it is damaged."""
     try:
         return {
-            name: {"attempts": int(entry["attempts"]), "solved": bool(entry["solved"])}
+            name: {
+                "attempts": int(entry["attempts"]),
+                "solved": bool(entry["solved"]),
+                "seconds": int(entry.get("seconds", 0)),
+            }
             for name, entry in json.loads(path.read_bytes()).items()
         }
     except FileNotFoundError:

@@ -26,7 +26,7 @@ def test_a_right_answer_is_told_the_cases(told):
     assert told(make(), lambda x: x + x) == [
         "double: right. 2 cases.",
         "To compare with a solution: check.double.solution()",
-        'No exercise of this page is left after it; check.progress("modules") lists what is solved.',
+        "All exercises of this page are right.",
     ]
 
 
@@ -41,10 +41,14 @@ def test_after_a_right_answer_the_next_exercise_that_is_not_solved_is_named(told
     assert told(exercises[0], double)[-1] == "Next: two, difficulty 1, 5 minutes."
     assert told(exercises[1], double)[-1] == "Next: three, difficulty 1, 5 minutes."
     assert told(exercises[0], double)[-1] == "Next: three, difficulty 1, 5 minutes."  # two is solved
-    assert told(exercises[2], double)[-1] == (
-        'No exercise of this page is left after it; check.progress("modules") lists what is solved.'
-    )
+    assert told(exercises[2], double)[-1] == "All exercises of this page are right."
     assert "Next" not in " ".join(told(exercises[0], abs))
+
+
+def test_after_the_last_one_an_earlier_one_that_is_open_is_named(told):
+    exercises = [make(name=name) for name in ("one", "two", "three")]
+    assert told(exercises[0], double)[-1] == "Next: two, difficulty 1, 5 minutes."
+    assert told(exercises[2], double)[-1] == "Next: two, difficulty 1, 5 minutes."
 
 
 def test_long_lines_are_wrapped(told):

@@ -198,7 +198,7 @@ def test_a_right_answer_can_be_compared_with_one_solution(reported):
     markup = reported(make(), lambda x: 2 * x)._repr_html_()
     assert re.findall(r"<summary>(.*?)</summary>", markup) == ["One solution"]
     assert "return 2 * x" in markup
-    assert "No exercise of this page is left" in markup
+    assert "All exercises of this page are right" in markup
 
 
 def test_the_diagnosis_comes_first_and_is_larger(reported):
