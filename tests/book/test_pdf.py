@@ -15,7 +15,7 @@ nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (it
 yaml = pytest.importorskip("yaml")
 pypdf = pytest.importorskip("pypdf")
 pytest.importorskip("pikepdf")
-from book.make.pdf import gather, listed, make, page_numbers, read_part  # noqa: E402
+from book.make.pdf import gather, indexed, listed, make, page_numbers, read_part  # noqa: E402
 
 pytestmark = pytest.mark.no_arrays
 
@@ -50,6 +50,24 @@ def test_answers_are_at_the_back(part: Any):
     assert page.index("1: b) no") > page.index(part.html)
 
 
+def test_the_glossary_is_an_index(tmp_path: Path):
+    """Its link leads to where the chapter makes the term bold, and the number of that page stands behind it."""
+    entry = '<dt id="term-x">Big  x</dt><dd><p>What. <a href="one.html"><span>Chapter 1</span></a>.</p></dd>'
+    pages = {
+        "one": "<h1>One</h1><p><strong>other</strong> and <strong>big x</strong></p>",
+        "glossary": f"<h1>G</h1><dl>{entry}{entry.replace('Big  x', 'unknown').replace('-x', '-y')}</dl>",
+    }
+    for name, text in pages.items():
+        (tmp_path / f"{name}.html").write_text(f"<article>{text}</article>", encoding="utf-8")
+    parts = indexed([read_part(tmp_path / f"{name}.html", pages) for name in pages])
+    assert '<strong id="one--glossary--term-x">big x</strong>' in parts[0].html
+    text = gather(parts, "<head></head>", "", {"one--glossary--term-x": 7, "one--top": 5})
+    assert re.findall(r'href="#([^"]+)"><span>Chapter 1</span></a>, page (\d)', text) == [
+        ("one--glossary--term-x", "7"),
+        ("one--top", "5"),
+    ]
+
+
 def test_a_page_without_an_article_is_an_error(tmp_path: Path):
     (tmp_path / "one.html").write_text("<html></html>", encoding="utf-8")
     with pytest.raises(ValueError, match="has no <article>"):
@@ -71,10 +89,14 @@ def test_a_small_book(small_site: Path, browser: Any, tmp_path: Path):
     assert not (small_site / "book" / "paper.html").exists()
     pages = [page.extract_text() for page in pypdf.PdfReader(tmp_path / "small.pdf").pages]
     assert "A title" in pages[0]
-    found = page_numbers(tmp_path / "small.pdf")
-    assert found[0][0] == "Contents"
-    assert found[-1][0] == "Answers to the predictions"
-    for title, number in found[2:]:
+    numbers = page_numbers(tmp_path / "small.pdf")
+    titles = {
+        "arrays": "1. Arrays",
+        "reverse_mode": "2. Reverse mode",
+        "answers": "Answers to the predictions",
+    }
+    for name, title in titles.items():
+        number = numbers[f"{name}--top"]
         assert title in pages[number - 1]
         assert re.search(rf"{re.escape(title)}\s*{number}\b", pages[1])
 
@@ -102,7 +124,7 @@ def test_no_line_of_code_is_cut(site: Path, browser: Any, tmp_path: Path):
         if (path := ROOT / f"{page}.ipynb").exists()
         for cell in nbformat.read(path, 4).cells
         if cell.cell_type == "code"
-        and not {"remove-cell", "remove-input"} & set(cell.metadata.get("tags", ()))
+        and not {"remove-cell", "remove-input", "hide-input", "setup"} & set(cell.metadata.get("tags", ()))
         for line in cell.source.split("\n")
         if not all(part in text for part in JAPANESE.split(spelled(line)))
     ]
