@@ -112,7 +112,8 @@ def indexed(parts: Sequence[Part]) -> list[Part]:
     """The parts, with the glossary's links leading to where a chapter makes the term bold and defines it."""
     pages = {part.name: BeautifulSoup(part.html, "lxml") for part in parts}
     for entry in pages["glossary"].select("dt") if "glossary" in pages else ():
-        links = entry.find_next_sibling("dd").select('a[href$="--top"]')
+        told = entry.find_next_sibling("dd")
+        links = told.select('a[href$="--top"]') if told else []
         name = str(links[-1]["href"])[1:].removesuffix("--top") if links else ""
         words = _words(entry)
         places = pages[name].select("strong") if name in pages else []

@@ -73,9 +73,9 @@ def _of_section(section: Tag, before: Slide, name: str) -> Iterator[Slide]:
             question = one
         elif one.name == "ul" and title == LAST:
             new = [Slide(title, str(one), "words")]
-        elif "math" in one.get("class", []):
+        elif "math" in one.get_attribute_list("class"):
             new = [Slide(title, str(one), "formula")]
-        elif "cell" in one.get("class", []):
+        elif "cell" in one.get_attribute_list("class"):
             box = one.select_one(".course-prediction")
             output = one.select_one(".cell_output")
             if box and question and output:

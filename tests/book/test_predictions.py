@@ -52,6 +52,20 @@ def test_the_answer_can_be_had_without_a_guess(reader: Any):
     assert score(page).startswith("This page asks for 3 predictions.")
 
 
+def test_who_always_wants_the_answers_gets_them_on_every_page_until_they_shall_wait_again(reader: Any):
+    page = reader("arrays")
+    page.get_by_role("button", name="always show answers").first.click()
+    assert answers(page) == told(page) == [True, True, True]
+    page.reload()
+    assert answers(page) == told(page) == [True, True, True]
+    assert score(page).startswith("This page asks for 3 predictions. Answers are always shown.")
+    assert page.get_by_role("button", name="show all").count() == 0
+    page.locator(".course-score").get_by_role("button", name="let them wait").click()
+    assert "always shown" not in score(page)
+    page.reload()
+    assert answers(page) == told(page) == [False, False, False]
+
+
 def test_headings_the_next_question_and_what_does_not_tell_are_never_hidden(reader: Any):
     page = reader("arrays")
     for word in ("eleven", "twelve", "thirteen"):

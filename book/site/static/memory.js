@@ -25,6 +25,7 @@ window.course = (function () {
     python: record({ version: text, seconds: number }),
     predictions: table(yes),
     choices: table(number),
+    answers: yes,
     code: table(record({ source: text, author: text })),
   };
   const known = (name) => Object.hasOwn(SHAPES, name.split(" of ")[0]);

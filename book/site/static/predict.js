@@ -1,9 +1,12 @@
 // Predictions: a question, two or three answers to choose from, and what tells the right one waits until the reader has
 // chosen: the output of the cell tagged `predict` and all that follows, up to the next heading, question or text tagged
-// `open`. Of a player in that output the first frame shows. On paper and without this script everything is there.
+// `open`. Of a player in that output the first frame shows. On paper, without this script, and for readers who always want
+// the answers, everything is there.
 (function () {
   const key = `predictions of ${course.page}`; // {number: whether the reader had it}
   const choices = `choices of ${course.page}`; // {number: which answer}
+
+  const always = () => course.recall("answers", false); // on all pages
 
   const asks = (one) => [...one.querySelectorAll("strong")].some(({ textContent }) => textContent.startsWith("Predict"));
 
@@ -98,7 +101,7 @@
     }
 
     row.append(show, ...own.map(([, button]) => button), verdict);
-    open(number in said());
+    open(number in said() || always());
     document.addEventListener("course-memory", remember);
     return { row, open, hidden };
   }
@@ -112,12 +115,21 @@
     });
     if (!answers.length) return;
 
-    const all = () => {
-      const button = course.button("show all answers of this page", () => answers.forEach((answer) => answer.open(true)));
+    const quiet = (text, press) => {
+      const button = course.button(text, press);
       button.classList.add("quiet");
       return button;
     };
-    answers[0].row.append(all());
+    const showAll = () => answers.forEach((answer) => answer.open(true));
+    const all = () => [
+      quiet("show all answers of this page", showAll),
+      " ",
+      quiet("always show answers", () => {
+        course.keep("answers", true);
+        showAll();
+      }),
+    ];
+    if (!always()) answers[0].row.append(...all());
 
     const score = document.createElement("p");
     score.className = "course-score";
@@ -129,7 +141,8 @@
       score.textContent = made.length
         ? `Your predictions: ${had} of ${made.length} right` + (left ? `, ${left} not made yet.` : ".")
         : `This page asks for ${answers.length} prediction${answers.length > 1 ? "s" : ""}.`;
-      if (left) score.append(" ", all());
+      if (always()) score.append(" Answers are always shown. ", quiet("let them wait for my guess", () => course.keep("answers", undefined)));
+      else if (left) score.append(" ", ...all());
     }
     count();
     document.addEventListener("course-memory", count);
