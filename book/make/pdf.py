@@ -36,7 +36,8 @@ STYLE = """
 .paper details { font-size: 0.8em; }
 .paper-contents li { display: flex; list-style: none; break-inside: avoid; }
 .paper-contents li > a { flex: 1; }
-.paper-contents ul { padding: 0; }
+.paper-contents ul { margin: 0; padding: 0; }
+.paper-contents h3 { margin: 0.7em 0 0.1em; font-size: 1.1em; }
 """
 FOOTER = '<div style="font: 8pt sans-serif; width: 100%; text-align: center"><span class="pageNumber"></span></div>'
 

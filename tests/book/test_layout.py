@@ -232,7 +232,7 @@ def test_paper_is_light_and_whole(reader: Any):
     assert formulas.evaluate(hidden) == []
     long = [text for kind, _, text in page.evaluate(CUT) if kind == "pre"]
     assert long == []
-    assert page.locator("details.hide .cell_input").is_visible()
+    assert not page.locator("details.hide .cell_input").is_visible()  # what draws is not part of the text
     assert not page.locator(".course-player .controls").is_visible()
     assert page.locator(".course-player .text").inner_text() == "threeThe last."
     for unwanted in (".copybtn", ".bd-sidebar-primary", ".bd-header-article", ".prev-next-footer"):

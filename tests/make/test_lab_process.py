@@ -35,6 +35,7 @@ def root(tmp_path: Path) -> Path:
     for folder, notebook in (("exercises", exercise), ("book", chapter)):
         (tmp_path / "course" / folder).mkdir(parents=True)
         notebooks.write(tmp_path / "course" / folder / "one_head.ipynb", notebook)
+    (tmp_path / "course" / "_config.yml").write_text('repository:\n  url: ""\n', encoding="utf-8")
     return tmp_path / "course"
 
 

@@ -5,7 +5,7 @@ whatever folder a cell works in. Where no notebook is known (a terminal, some ed
 directory.
 
 An exercise's seconds run from the attempt before, or from where the kernel began, up to its first right answer; what is
-longer than a BREAK is not counted. `python -m bert_course.times` makes a table for a class.
+longer than a BREAK is not counted. `python -m bert_course.grade.times` makes a table for a class.
 
 With MINIGRAD_PROGRESS=off no file is read or written, and what counts is this run alone: a stored notebook shows what
 its own cells did.
@@ -25,7 +25,7 @@ PROGRESS_FILE = ".progress.json"
 BREAK = 45 * 60  # seconds
 Entries = dict[str, dict[str, Any]]
 _this_run: Entries = {}
-_since = time.monotonic()  # the attempt before
+_attempt = {"at": time.monotonic()}  # the one before
 
 
 def count_attempt(name: str, solved: bool) -> list[str]:
@@ -74,8 +74,8 @@ def _folder() -> Path:
 
 
 def _count(entries: Entries, name: str, solved: bool) -> None:
-    global _since
-    seconds, _since = time.monotonic() - _since, time.monotonic()
+    now = time.monotonic()
+    seconds, _attempt["at"] = now - _attempt["at"], now
     entry = entries.setdefault(name, {"attempts": 0, "solved": False, "seconds": 0})
     entry["attempts"] += 1
     if not entry["solved"] and seconds < BREAK:

@@ -31,6 +31,7 @@ from minigrad.text.wordpiece import CONTINUES, MASK, UNK
 
 TOP = 5  # guesses for a gap
 LEVELS = 20  # shades of an attention map: full from a weight of a half on
+LEARNED = (0, 200, 3000, 6000, 12000)  # steps whose best guess the first page shows
 FIRST_HEAD = (1, 0)  # layer and head whose map is shown first
 UNUSED = ("bert.pooler.", "cls.seq_relationship.")  # what guesses no words
 
@@ -145,6 +146,7 @@ def page(scripts: Mapping[str, str], short: bool = False) -> str:
         "COUNTS": f"{len(said.pieces)} pieces, {len(said.places)} gap",
         "PIECES": _pieces(said),
         "GUESSES": _guesses(said.guesses[0]),
+        "AFTER": _learned(stored(name)) if short else _AFTER,
         "HEADS": _heads(said.attention),
         "LAYER": str(FIRST_HEAD[0] + 1),
         "HEAD": str(FIRST_HEAD[1] + 1),
@@ -235,6 +237,22 @@ def _guesses(guesses: Sequence[tuple[str, float]]) -> str:
     return f"<ol>{rows}</ol>"
 
 
+def _learned(folder: Path) -> str:
+    """The best guess for the gap of the first example at some steps of a run, for which `learning` left a record."""
+    points = json.loads((folder / "learning.json").read_text(encoding="utf-8"))["points"]
+    rows = []
+    for point in (one for one in points if one["step"] in LEARNED):
+        word, share = point["guesses"][0]
+        rows.append(
+            f'<li style="--share: {share:.4f}"><span class="word">step {point["step"]:,}: {html.escape(word)}</span> '
+            f'<span class="share">{share:.2f}</span></li>'
+        )
+    return (
+        f'<p class="title">While it learned (another run)</p><ol class="learned">{"".join(rows)}</ol>'
+        '<p class="quiet">Press a piece above: the guesses without it will stand here.</p>'
+    )
+
+
 def _heads(attention: Sequence[Sequence[np.ndarray]]) -> str:
     choices = []
     for layer, heads in enumerate(attention):
@@ -282,6 +300,8 @@ def _levels(pieces: Sequence[str], weights: np.ndarray, row: int) -> str:
     )
 
 
+_AFTER = """<p class="title">With one piece hidden</p><p
+ class="quiet">Press a piece above. The guesses without it will stand here.</p>"""
 _PAGE = """<div class="course-ask course-colours@SHORT@" data-models="@MODELS@">@PALETTE@
 <noscript><style>.course-ask .tools, .course-ask .waits {display: none}</style>
 <p>Without JavaScript the model cannot run. This is what it said of one sentence.</p></noscript>
@@ -305,8 +325,7 @@ _PAGE = """<div class="course-ask course-colours@SHORT@" data-models="@MODELS@">
 <details class="words waits" hidden><summary></summary><p></p></details></div>
 <div class="lists">
 <div class="list before"><p class="title">Guesses for the gap</p>@GUESSES@</div>
-<div class="list after waits"><p class="title">With one piece hidden</p><p
- class="quiet">Press a piece above. The guesses without it will stand here.</p></div>
+<div class="list after waits">@AFTER@</div>
 <div class="list itself waits"><p class="title">The hidden piece</p><p
  class="quiet">The guesses for the piece itself will stand here.</p></div>
 </div>

@@ -54,6 +54,7 @@
     let covered = 0; // how many pieces are covered, from the right
     let shown = 0; // which gap's guesses are shown: 0 is the first
     let row = 0; // the piece whose attention is shown
+    const atRest = find(".after").innerHTML; // beside the first text, until a piece of it is hidden
     let head = find(".head :checked").value.split(" ").map(Number); // layer, head
 
     // --- Asking ----------------------------------------------------------------------------------------------
@@ -232,7 +233,7 @@
         ? title("Guesses for the gap") + quiet("There is no gap yet. Type an underscore, or press “Insert a gap”.")
         : title(`Guesses for ${which}`) + guesses(plain.at.get(gap), null, null, asked.best));
       put(find(".after"), !without
-        ? title("With one piece hidden") + quiet("Press a piece above. The guesses without it will stand here.")
+        ? asked.text === field.defaultValue ? atRest : title("With one piece hidden") + quiet("Press a piece above. The guesses without it will stand here.")
         : title(covered ? "The same, with the right side covered" : `The same, with “${piece}” hidden`) +
           (gap === undefined ? quiet("There is no other gap.") : guesses(without.at.get(gap), plain.at.get(gap))));
       if (hidden < 0) {

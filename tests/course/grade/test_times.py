@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from doubling import double, make
 
-from bert_course import times
 from bert_course.check import record
+from bert_course.grade import times
 
 pytestmark = pytest.mark.no_arrays
 
@@ -20,7 +20,7 @@ def clock(monkeypatch):
     """Let minutes pass."""
     now = [1000.0]
     monkeypatch.setattr(record.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(record, "_since", now[0])
+    monkeypatch.setitem(record._attempt, "at", now[0])
 
     def passes(minutes: float) -> None:
         now[0] += 60 * minutes

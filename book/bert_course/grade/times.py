@@ -1,6 +1,6 @@
 """How long a class took for each exercise, to send back to those who write the course: no names, no answers.
 
-    python -m bert_course.times FOLDER [--out times.csv]
+    python -m bert_course.grade.times FOLDER [--out times.csv]
 
 FOLDER holds the files `.progress.json` of students' my-exercises/, each in a folder of its own. A row for each exercise
 that somebody solved: the minutes that the course says, how many solved it, the quartiles of their minutes up to the
