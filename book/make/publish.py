@@ -25,7 +25,7 @@ ID = "install"
 # Not on the page, not compared, not run by the tools: it needs the network.
 TAGS = ["install", "remove-cell", "nbval-skip", "skip-execution"]
 NO_ADDRESS = """raise FileNotFoundError("upload the course's two wheels beside this notebook, in Kaggle as a dataset; "
-                                "in its folder this makes them: pip wheel --no-deps -w wheels . ./book")"""
+                        "in its folder this makes them: pip wheel --no-deps -w wheels . ./book")"""
 # Without dependencies of the course: JupyterLab is not needed where a notebook is open, and another one would harm it.
 SOURCE = """# Where the course is not installed, as in Colab and Kaggle, this installs it.
 import os

@@ -131,21 +131,9 @@ def test_terms(folder: Path):
     assert links(folder / "index.html", "course-term") == []
 
 
-def test_a_later_chapters_terms_are_linked_where_the_page_mentions_them(tmp_path: Path):
-    text = "A stride, a broadcasting, a cache."
-    pages, said, status = made(
-        tmp_path,
-        {
-            "index": "# Start\n",
-            "reverse_mode": chapter(f"# 2. Two\n\n{text}", mentions=["broadcasting"]),
-            "one_head": chapter(f"# 7. Seven\n\n{text} **stride**", introduces=["stride", "broadcasting"]),
-            "many_heads": chapter(f"# 8. Eight\n\n{text}"),
-            "glossary": "",
-        },
-    )
-    assert status == 0, said
+def test_a_later_chapters_terms_are_linked_where_the_page_mentions_them(other: tuple[Path, str, int]):
     linked = {
-        name: [words for _, words in links(pages / f"{name}.html", "course-term")]
+        name: [words for _, words in links(other[0] / f"{name}.html", "course-term")]
         for name in ("reverse_mode", "one_head", "many_heads")
     }
     assert linked == {
@@ -179,9 +167,25 @@ WRONG = {
 }
 
 
-def test_what_leads_nowhere_fails_the_build(tmp_path: Path):
-    text = "\n\n".join(["# 7. One", *(f"({one})." for one in WRONG), "See {doc}`nowhere`."])
-    _, said, status = made(tmp_path, {**PAGES, "one_head": text})
+TERMS = "A stride, a broadcasting, a cache."
+OTHERS = {
+    **PAGES,
+    "index": "# Start\n",
+    "reverse_mode": chapter(f"# 2. Two\n\n{TERMS}", mentions=["broadcasting"]),
+    "embeddings": "\n\n".join(["# 6. Six", *(f"({one})." for one in WRONG), "See {doc}`nowhere`."]),
+    "one_head": chapter(f"# 7. Seven\n\n{TERMS} **stride**", introduces=["stride", "broadcasting"]),
+    "many_heads": chapter(f"# 8. Eight\n\n{TERMS}"),
+}
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, int]:
+    """The pages of a book with links that lead nowhere, what its build said, and its status."""
+    return made(tmp_path_factory.mktemp("other"), OTHERS)
+
+
+def test_what_leads_nowhere_fails_the_build(other: tuple[Path, str, int]):
+    _, said, status = other
     assert status != 0
     assert "unknown document: 'nowhere'" in said
     for text, complaint in WRONG.items():

@@ -80,20 +80,22 @@ def test_with_the_address(tmp_path: Path):
     assert '<a id="home" href="/course/">' in (html / "404.html").read_text(encoding="utf-8")
 
 
-def test_without_the_address(tmp_path: Path):
-    text = page(tmp_path, "")
+def test_without_the_address(site: Path):
+    """As the course is built, which has none."""
+    text = (site / "book" / "one_head.html").read_text(encoding="utf-8")
     article = text[text.index("<article") : text.index("</article>")]
     assert re.findall(r'href="https?://[^"]*', article) == []
     for name in ("mybinder", "colab", "github", "og:image", "og:url", "issues/new", "discussions"):
         assert name not in text
-    home = (tmp_path / "_build" / "html" / "404.html").read_text(encoding="utf-8")
+    home = (site / "404.html").read_text(encoding="utf-8")
     assert '<a id="home" href="/">' in home
     facts = re.search(r'<div class="course-facts[^>]*>\s*<p>(.*?)</p>', text, re.DOTALL)
     solution = json.loads((ROOT / "solutions" / "one_head.ipynb").read_text(encoding="utf-8"))
     tasks = reading_time.exercises(solution)
     assert len(tasks) > 2
+    minutes = reading_time.minutes(reading_time.read(ROOT / "book" / "one_head.ipynb"))
     assert re.sub(r"<[^>]*>", "", facts[1]) == (
-        f"5 min · needs chapters 1, 2 · {len(tasks)} exercises · Jupyter · PDF"
+        f"{minutes} min · needs chapters 1, 2 · {len(tasks)} exercises · Jupyter · PDF"
     )
     assert 'href="arrays.html"' in facts[1]
     assert re.search(r'download="" href="\.\./_downloads/\w+/one_head\.ipynb"', facts[1])
