@@ -5,8 +5,8 @@
   that cell, without the assertions.
 - The code of cells tagged `setup` or `hide-input` is folded.
 - A question ("Predict: …") has its answers to choose from, of which each unfolds to a verdict: `<details>` work in all
-  that shows notebooks, with no package and no trust. The output is folded, and so is what follows, up to the next
-  heading, question or text tagged `open`: one click shows it.
+  that shows notebooks, with no package and no trust. The output is folded in the same way, and so is what follows, up
+  to the next heading, question or text tagged `open`: one click shows it.
 - A figure has a second form for a notebook that is not trusted. There Jupyter takes SVG, styles and scripts out of an
   output, and would leave the words of a drawing in a row: this form has a picture of each drawing.
 """
@@ -65,12 +65,9 @@ def for_learner(notebook: Any, exercises: str = "") -> None:
             if "text/html" in (data := output.get("data", {})):
                 data["text/html"] = with_still(data["text/html"], data.get("text/plain", ""))
         if waits and cell.outputs:
-            cell.metadata["collapsed"] = True
-            cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
-            # JupyterLab shows the beginning of the first output in place of those that it hides.
-            cell.outputs.insert(0, new_output("display_data", {"text/plain": ANSWER}))
-            if cell.metadata["jupyter"].get("source_hidden"):  # then that is the code's first line
-                cell.source = f"# {ANSWER}\n{cell.source}"
+            shown = "".join(map(_as_html, cell.outputs))
+            answer = f"<details><summary>{ANSWER}</summary>\n{shown}</details>"
+            cell.outputs = [new_output("display_data", {"text/html": answer, "text/plain": ANSWER})]
     first = next(
         (cell for cell in notebook.cells if cell.cell_type == "markdown" and cell.source.startswith("# ")),
         None,
@@ -102,6 +99,15 @@ def to_choose(choices: list[str], right: int) -> str:
         f"<details>\n<summary>{letter}) {html.escape(choice, quote=False)}</summary>\n\n{verdict}\n\n</details>"
         for letter, choice, verdict in zip("abcdefg", choices, verdicts, strict=False)
     )
+
+
+def _as_html(output: Any) -> str:
+    """An output as HTML: its own, or its text."""
+    data = output.get("data", {})
+    text = (
+        data.get("text/html") or data.get("text/markdown") or data.get("text/plain") or output.get("text", "")
+    )
+    return text if "text/html" in data else f"<pre>{html.escape(text, quote=False)}</pre>"
 
 
 def _tags(cell: Any) -> set[str]:

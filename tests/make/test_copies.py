@@ -33,6 +33,17 @@ def copied(path: Path) -> tuple[Any, Any]:
     return chapter, mine
 
 
+FOLDED = f"<details><summary>{copies.ANSWER}</summary>\n"
+
+
+def folded(output: Any) -> bool:
+    """Whether an output is an answer that waits."""
+    data = output.get("data", {})
+    inside = data.get("text/html", "").startswith(FOLDED) and data["text/html"].endswith("</details>")
+    assert inside == (data.get("text/plain") == copies.ANSWER)
+    return inside
+
+
 CHOICES = re.compile(r"<details>\n<summary>[a-g]\) .*?</details>", re.DOTALL)
 
 
@@ -98,19 +109,17 @@ def test_no_answer_is_open(path):
             waits = waits and not stop
             continue
         waits |= "predict" in tags
-        hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden", False)
-        assert hidden == cell.metadata.get("collapsed", False) == (waits and bool(cell.outputs))
-        if hidden:  # Jupyter shows the first output's beginning where it hides them
-            assert cell.outputs[0].data == {"text/plain": copies.ANSWER}
-            if cell.metadata["jupyter"].get("source_hidden"):  # and the code's, where it hides both
-                assert cell.source.startswith(f"# {copies.ANSWER}\n")
-    folded = "\n".join(cell.source for cell in mine.cells if cell.cell_type == "markdown")
+        assert "outputs_hidden" not in cell.metadata.get("jupyter", {})  # which only Jupyter heeds
+        assert [folded(one) for one in cell.outputs] == (
+            [True] if waits and cell.outputs else [False] * len(cell.outputs)
+        )
+    seen = "\n".join(cell.source for cell in mine.cells if cell.cell_type == "markdown")
     above = copies.under_title(chapter, "")
-    assert folded.count(f"\n\n{above}\n") == 1
-    folded = CHOICES.sub("", folded.replace(f"\n\n{above}\n", "\n"))
-    folded = folded.replace(f"<details>\n<summary>{copies.ANSWER}</summary>", "").replace("</details>", "")
+    assert seen.count(f"\n\n{above}\n") == 1
+    seen = CHOICES.sub("", seen.replace(f"\n\n{above}\n", "\n"))
+    seen = seen.replace(f"<details>\n<summary>{copies.ANSWER}</summary>", "").replace("</details>", "")
     told = "\n".join(cell.source for cell in chapter.cells if cell.cell_type == "markdown")
-    assert folded.split() == told.replace("</details>", "").split()  # nothing is lost
+    assert seen.split() == told.replace("</details>", "").split()  # nothing is lost
 
 
 @each_chapter
@@ -168,7 +177,8 @@ def test_what_follows_waits_up_to_open_text(tags, waits):
     mine = new_notebook(cells=[copy.deepcopy(QUESTION), between, follows])
     copies.for_learner(mine)
     assert ("<details>" in mine.cells[1].source) == waits
-    assert mine.cells[2].metadata.get("jupyter", {}).get("outputs_hidden", False) == waits
+    assert [folded(one) for one in mine.cells[2].outputs] == [waits]
+    assert ("<pre>4</pre>" in str(mine.cells[2].outputs[0])) == waits
 
 
 # --- Drawings ----------------------------------------------------------------------------------------------
@@ -185,9 +195,12 @@ def test_every_figure_has_a_form_for_where_nothing_is_trusted(path):
     chapter, mine = copied(path)
     before = {cell.id: cell for cell in chapter.cells}
     for cell in mine.cells:
-        outputs = [one for one in cell.get("outputs", []) if one.get("data") != {"text/plain": copies.ANSWER}]
-        for old, new in zip(before[cell.id].get("outputs", []), outputs, strict=True):
-            old_html, html = (one.get("data", {}).get("text/html", "") for one in (old, new))
+        whole = "".join(one.get("data", {}).get("text/html", "") for one in cell.get("outputs", []))
+        for old in before[cell.id].get("outputs", []):
+            if not (old_html := old.get("data", {}).get("text/html", "")):
+                continue
+            html = copies.with_still(old_html, old.data["text/plain"])
+            assert html in whole
             assert old_html in html  # where it is trusted, it is what it was
             seen = untrusted(html)
             if "<svg" not in old_html:

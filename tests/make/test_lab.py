@@ -385,7 +385,7 @@ def test_a_copy_of_a_chapter_has_no_assertions_and_no_open_answer_and_is_renewed
     lab.prepare(root)
     mine = notebooks.read(root / lab.FOLDER / "book" / "one_head.ipynb")
     assert [cell.source for cell in mine.cells[2:]] == ["2 + 2"]
-    assert mine.cells[2].metadata["jupyter"]["outputs_hidden"]
+    assert "<details>" in mine.cells[2].outputs[0].data["text/html"]
     assert lab.prepare(root) == []
     chapter.cells[0].source += " More."
     notebooks.write(path, chapter)
