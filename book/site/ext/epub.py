@@ -20,7 +20,7 @@ from book.make import chromium
 HERE = Path(__file__).resolve().parent
 LIVE = (
     "script, style, button, input, select, .headerlink, .course-ask, .course-doors, .course-zip, .course-python,"
-    " .controls, .room, .course-facts, noscript"
+    " .controls, .room, .course-facts, .cell > details, noscript"
 )
 ITEM = re.compile(r'<item id="[^"]+" href="(book/[^"]+\.xhtml)"')
 STYLES = ("_static/pygments.css", "_static/epub.css")

@@ -42,7 +42,6 @@ async (LIVE) => {
   }
 
   document.querySelectorAll(".course-player .text strong").forEach((one) => one.after(" "));
-  document.querySelectorAll(".cell > details > summary").forEach((one) => { one.textContent = "code"; });
 
   // Two drawings of a page may have the same names in them, which XML forbids.
   document.querySelectorAll("svg").forEach((drawing, i) => {
