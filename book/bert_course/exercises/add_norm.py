@@ -74,7 +74,7 @@ You divide by the variance. Divide by its root, the standard deviation.
     (variance + eps) ** 0.5 -> (variance + eps)
 You multiply by the standard deviation. Divide by it.
     centred / ( -> centred * (
-You take the entries above the mean alone for the variance. It is the mean of all squares.
+You compute the variance from only the entries above the mean. It is the mean of all squares.
     (centred**2).mean(axis=-1, keepdims=True) -> (centred**2 * Tensor((centred.data > 0).astype(x.dtype))).mean(axis=-1, keepdims=True)
 You do not divide at all, but a row has to come out with variance 1.
     / (variance + eps) ** 0.5 ->
@@ -192,7 +192,7 @@ Your means go over the tokens. All of LayerNorm's means go over the last axis, t
     axis=-1 -> axis=-2
 eps is missing. It is added to the variance, under the root.
     (centred**2).mean(axis=-1, keepdims=True) + eps -> (centred**2).mean(axis=-1, keepdims=True)
-eps stands outside of the root. It is added to the variance.
+eps is outside the root. It is added to the variance.
     np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps) -> (np.sqrt((centred**2).mean(axis=-1, keepdims=True)) + eps)
 [other-order] backward returns the gradients in the order of the parents: x, gain, bias.
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens) -> return dx, dy.sum(axis=tokens), (dy * x_hat).sum(axis=tokens)
@@ -239,7 +239,7 @@ def _overwrite_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 x W has to be the change: the new token minus the old one. For all features but one the change is 0, so almost all of W is 0.
 
-At the target the change is x_source - x_target. Column j of W says what is written into feature j, and row i says what is read from feature i.
+At the target the change is x_source - x_target. Column j of W determines what is written into feature j, and row i what is read from feature i.
 
 W[target, target] = -1 removes what was there, and W[source, target] = 1 writes the other feature.
 """,
@@ -355,7 +355,7 @@ The test of the size is missing: with a tiny eps every row has to come out with 
     if not same(z.var(axis=-1), 1): -> if False:
 You compute the variance with d - 1. LayerNorm divides by d, so a right LayerNorm looks wrong to your test.
     z.var(axis=-1) -> z.var(axis=-1, ddof=1)
-Your tolerance is too wide: counting d - 1 instead of d changes a small row by only some per cent.
+Your tolerance is too wide: counting d - 1 instead of d changes a small row by only a few per cent.
     z.var(axis=-1), 1) -> z.var(axis=-1) / 2, 0.5, atol=0.3)
 The test of eps is missing, or its eps is too small to be seen. With a large eps, such as 0.5, the rows must come out smaller.
     if not same(norm(x, 0.5).var(axis=-1), v / (v + 0.5)): -> if False:
@@ -381,7 +381,7 @@ You compare with a right LayerNorm. That shows whether this norm is wrong, but n
     x = np.random.default_rng(0).standard_normal((3, 4, 5)) + 2
     z = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.5)
     return "none" if np.allclose(norm(x, 0.5), z) else "size"
-Return a name: "none" if no test fails.
+Return a name, or "none" if no test fails.
     return "none" -> return "" || return None
 """,
 )

@@ -43,7 +43,7 @@ dy.ndim - len(shape) axes were added, all in front. Sum over them first; then th
 After dy = dy.sum(axis=tuple(range(added))), sum over the axes i with shape[i] == 1, with keepdims=True.
 """,
     mistakes="""
-[mean-of-copies] You take a mean over copies. Every copy moves the loss by itself, so what they get adds up: it is the sum, for axes in front and for stretched ones.
+[mean-of-copies] You take a mean over copies. Every copy moves the loss by itself, so what they get adds up: take the sum, for axes in front and for stretched ones.
     .sum( -> .mean(
     .sum(axis=0) -> .mean(axis=0)
     .sum(axis=i -> .mean(axis=i
@@ -71,7 +71,7 @@ The axes that were added in front are still there, with length 1: the gradient m
 
     dy = dy.sum(axis=tuple(range(dy.ndim - len(shape))))
     return dy.sum(axis=tuple(i for i, n in enumerate(shape) if n != dy.shape[i]))
-You fold all axes in front into one and sum over it. Where an axis was stretched, its copies lie behind that: sum over it as well.
+You fold all axes in front into one and sum over it. The stretched axes come after it: sum over them as well.
     return dy.reshape((-1, *shape)).sum(axis=0)
 You add up everything. Only the copies of one entry belong together.
     return np.full(shape, dy.sum())
@@ -82,7 +82,7 @@ You line the shapes up from the left. Broadcasting lines them up from the right:
 
     full = shape + (1,) * (dy.ndim - len(shape))
     return dy.sum(axis=tuple(i for i, n in enumerate(full) if n != dy.shape[i])).reshape(shape)
-Of the axes in front you sum over one. There can be several: dy.ndim - len(shape).
+You sum over one of the axes in front. There can be several: dy.ndim - len(shape).
     while dy.ndim -> if dy.ndim
 You sum over one stretched axis. Any axis that is 1 in `shape` may have been stretched, and several at once.
     enumerate(shape) -> sorted(enumerate(shape), key=lambda pair: pair[1] != 1)[:1]
@@ -136,38 +136,38 @@ def _batch_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Run both functions on np.arange(2 * 3 * 4).reshape(2, 3, 4) with 2 heads. Which numbers should head 0 of sequence 0 have?
 
-With one sequence the broken function is right. So which of its lines treats the axis of length B?
+With one sequence the broken function is right. So which of its lines handles the axis of length B?
 
-Write the shape after each line. A reshape may cut one axis in two, or join two neighbours. Which of its reshapes does more than that?
+Write the shape after each line. A reshape may cut one axis in two, or join two neighbours. Which of the reshapes does more than that?
 """,
     mistakes="""
 This has the fault of the broken function: before its last line the axes are (h, B L, d_k), and a reshape keeps that order. So the first sequence gets what head 0 has of all sequences. Exchange axes with a transpose only.
     parts.transpose(0, 2, 1, 3) -> parts.reshape(B * L, h, -1).transpose(1, 0, 2).reshape(B, h, L, -1)
-A plain reshape of each sequence keeps the reading order: its head 0 is its first tokens, whole. It has to be all tokens with a part of each.
+A plain reshape of each sequence keeps the reading order: head 0 gets the first tokens, whole. It should get a part of every token.
     x.reshape(B, L, h, d_model // h) -> x.reshape(B, h, L, d_model // h).transpose(0, 2, 1, 3)
 The head is still the third axis. Each token is cut; now bring the heads in front of the tokens.
     .transpose(0, 2, 1, 3) ->
-You deal the columns out like cards: head 0 gets the columns 0, h, 2h. It gets the first d_k columns.
+You deal the columns out like cards: head 0 gets the columns 0, h, 2h. It should get the first d_k columns.
     x.reshape(B, L, h, d_model // h) -> x.reshape(B, L, d_model // h, h).swapaxes(2, 3)
-Each head is transposed, (d_k, L). Tokens are rows.
+Each head is transposed, (d_k, L). Tokens should be rows.
     (0, 2, 1, 3) -> (0, 2, 3, 1)
-The heads are in front of the batch: (h, B, L, d_k). The batch stays the first axis.
+The heads are in front of the batch: (h, B, L, d_k). The batch should stay the first axis.
     (0, 2, 1, 3) -> (2, 0, 1, 3)
 The axes are not in the order asked for. After the cut they are (B, L, h, d_k), and they have to become (B, h, L, d_k).
     (0, 2, 1, 3) -> (3, 2, 1, 0) || (0, 1, 3, 2) || (0, 3, 1, 2) || (0, 3, 2, 1) || (1, 2, 0, 3)
-You take h for the length of a head. It is how many heads there are; the length is d_model / h.
+You take h for the length of a head. It is the number of heads; their length is d_model / h.
     x.reshape(B, L, h, d_model // h) -> x.reshape(B, L, d_model // h, h)
 Your answer has two heads whatever h is.
     (B, L, h, d_model // h) -> (B, L, 2, d_model // 2)
-The heads come in the opposite order: head 0 has the first part of each token.
+The heads come in the opposite order: head 0 should have the first part of each token.
     return parts -> return parts[:, :, ::-1]
-Every sequence gets the heads of the first one: each has tokens of its own.
+Every sequence gets the heads of the first one, but each has tokens of its own.
     return parts -> return parts[[0] * B]
 That is only the first sequence: return the whole batch.
     return parts.transpose(0, 2, 1, 3) -> return parts[0].transpose(1, 0, 2)
 Your slices begin one column apart. Head i begins at column i d_k.
     return np.stack([x[:, :, i : i + x.shape[2] // h] for i in range(h)], axis=1)
-Every head has all the numbers of a token's query. Each gets d_k of them.
+Every head has all the numbers of a token's query. Each should get d_k of them.
     return np.stack([x] * h, axis=1)
 x comes back as it was: each token has to be cut, (B, L, d_model) -> (B, h, L, d_k).
     return x
@@ -196,7 +196,7 @@ def _rule_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Write down the memory of L = 4 tokens with d_model = 1: cells 0, 1, 2, 3. The windows of 2 are (0, 1), (1, 2), (2, 3). How many are there?
 
-From entry (w, i, j), how many cells is it to (w, i, j + 1)? To (w, i + 1, j)? And to (w + 1, i, j), the same place in the next window?
+From entry (w, i, j), how many cells is it to (w, i, j + 1)? To (w, i + 1, j)? And to (w + 1, i, j), the same position in the next window?
 
 The next window begins one token later. Two axes may have the same stride.
 """,
@@ -212,21 +212,21 @@ You have a window for each token. The last ones would read beyond the end of the
     L - n + 1 -> L
 The last window reads beyond the end of the memory: the last token from which n are left is L - n.
     L - n + 1 -> L - n + 2
-[one-cell-on] The next window begins one cell later in yours. The next token is d_model cells on.
+[one-cell-on] Your next window begins one cell later. The next token is d_model cells on.
     (d_model, d_model, 1) -> (1, d_model, 1)
 A step from token to token is not n or L cells: a token has d_model numbers.
     (d_model, d_model, 1) -> (d_model, n, 1) || (n, d_model, 1) || (n, n, 1) || (L, L, 1) || (d_model, L, 1)
 The numbers of a token lie side by side: one step along the last axis is one cell.
     (d_model, d_model, 1) -> (d_model, d_model, 0)
-The tokens of a window are the second axis and their numbers the third: yours are exchanged, as np's sliding_window_view gives them.
+The tokens of a window are the second axis and their numbers the third: yours are exchanged, as in NumPy's sliding_window_view.
     (L - n + 1, n, d_model) -> (L - n + 1, d_model, n) ; (d_model, d_model, 1) -> (d_model, 1, d_model)
-One step along the window is one cell in yours. The next token is d_model cells on.
+In your view, one step along the window is one cell. The next token is d_model cells on.
     (d_model, d_model, 1) -> (d_model, 1, 1)
 Every window is the first one: with a stride of 0 the next one begins where this one does.
     (d_model, d_model, 1) -> (0, d_model, 1)
 These strides are in bytes. The task counts entries, as the chapter does.
     (d_model, d_model, 1) -> (8 * d_model, 8 * d_model, 8) || (4 * d_model, 4 * d_model, 4)
-The last axis steps from token to token in yours. The numbers of a token lie side by side, with stride 1.
+Your last axis steps from token to token. The numbers of a token lie side by side, with stride 1.
     (d_model, d_model, 1) -> (d_model, 1, d_model) || (1, d_model, d_model)
 The first axis counts the windows and the second the tokens in one: yours are exchanged.
     (L - n + 1, n, d_model) -> (n, L - n + 1, d_model)
@@ -259,24 +259,24 @@ How long is the text? The windows begin at the tokens 0, 1, …, and there are d
 
 Entry (w, i, j) of the windows is a copy of entry (w + i, j) of the text. A cell gets the sum of what its copies get.
 
-Add dy[:, i] to the tokens i, i + 1, …: one line for each place i within a window.
+Add dy[:, i] to the tokens i, i + 1, …: one line for each position i within a window.
 """,
     mistakes="""
-Each token keeps only what one window gives it. It has a copy in up to n windows, and what the copies get adds up: += in place of =. (With an array of indices or a view, += too keeps one of several: np.add.at adds all.)
+Each token keeps only what one window gives it. It has a copy in up to n windows, and what the copies get adds up: += in place of =. With an array of indices or a view, even += keeps one of several: np.add.at adds all.
     ] += dy[:, i] -> ] = dy[:, i]
     in range(n) -> in reversed(range(n)) ; ] += dy[:, i] -> ] = dy[:, i]
 You take the mean over a token's copies. Each copy moves the loss by itself, so what they get adds up.
     return dx -> count = np.convolve(np.ones(windows), np.ones(n)); return dx / count[:, None].astype(dy.dtype)
     return dx -> return dx / n
-You use one place of each window and drop the others: each of them is a copy of a token.
+You use one position of each window and drop the others, but each of them is a copy of a token.
     for i in range(n) -> for i in range(1) || for i in range(n - 1, n)
-The places are counted from the end in yours: place i of window w is token w + i.
+You count the positions from the end: position i of window w is token w + i.
     dy[:, i] -> dy[:, n - 1 - i]
 You put the windows one after the other. They overlap: window 1 begins at token 1.
     return dy.reshape(-1, dy.shape[2])
-You sum over the windows and keep the places: what is asked for is a row for each token, w + i.
+You sum over the windows and keep the positions: return a row for each token, w + i.
     return dy.sum(axis=0)
-You sum over the places and keep the windows: what is asked for is a row for each token, w + i.
+You sum over the positions and keep the windows: return a row for each token, w + i.
     return dy.sum(axis=1)
 The text is one token too long: the last token is the end of the last window, number windows + n - 2.
     windows + n - 1 -> windows + n
@@ -284,11 +284,11 @@ The last tokens are missing: the last window begins at token windows - 1 and has
     return dx -> return dx[:windows]
 The last window is missing.
     dx[i : i + windows] += dy[:, i] -> dx[i : i + windows - 1] += dy[:-1, i]
-The places go backwards in yours: place i of window w is token w + i, not w - i.
+Your positions go backwards: position i of window w is token w + i, not w - i.
     dx[i : i + windows] += dy[:, i] -> np.add.at(dx, np.arange(windows) - i, dy[:, i])
-The ends are missing: only the tokens that are in n windows are left. The others have fewer copies, and count.
+The ends are missing: only the tokens that are in n windows are left. The others have fewer copies, but they count too.
     return dx -> return dx[n - 1 : windows]
-The result is turned on its side: a row for each token.
+The result is transposed: return a row for each token.
     return dx -> return dx.T
 That counts the copies. What they get is in dy: add it up.
     dy[:, i] -> 1
@@ -328,9 +328,9 @@ def _luck_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 The row of head i and token t is right if i + h t = L i + t, that is t (h - 1) = i (L - 1). Count the pairs (i, t) with 0 ≤ i < h and 0 ≤ t < L.
 
-All solutions lie on a line from (0, 0) to (h - 1, L - 1). How many whole points are on it? Draw 3 by 5 and 4 by 6.
+All solutions lie on a line from (0, 0) to (h - 1, L - 1). How many integer points are on it? Draw 3 by 5 and 4 by 6.
 
-From one point to the next, i goes on by (h - 1) / g and t by (L - 1) / g, with g their greatest common divisor.
+From one point to the next, i grows by (h - 1) / g and t by (L - 1) / g, with g their greatest common divisor.
 """,
     mistakes="""
 Two rows, the first and the last, are always right. But t (h - 1) = i (L - 1) can have more solutions: try L = 8 and h = 8.
@@ -347,11 +347,11 @@ You count one row too many: between neighbours there is one gap, so there is one
     gaps + 1 -> gaps + 2
 [no-minus-one] You take a common divisor of h and L, or of h + 1 and L + 1. The equation t (h - 1) = i (L - 1) contains h - 1 and L - 1.
     math.gcd(h - 1, L - 1) -> math.gcd(h, L) || math.gcd(h + 1, L + 1)
-In t (h - 1) = i (L - 1) stand h - 1 and L - 1. You have one of them right.
+The equation t (h - 1) = i (L - 1) contains h - 1 and L - 1. You have one of them right.
     math.gcd(h - 1, L - 1) -> math.gcd(h - 1, L) || math.gcd(h, L - 1)
-That is made of the least common multiple. How many gaps there are is the greatest common divisor.
+You use the least common multiple. The number of gaps is the greatest common divisor.
     math.gcd( -> math.lcm(
-The width d_k has no part in which rows are right: it is how many entries a row has.
+The width d_k does not affect which rows are right: it is the number of entries in a row.
     math.gcd(h - 1, L - 1) -> math.gcd(h - 1, L - 1, d_k)
     return rows * d_k -> return math.gcd(h * d_k - 1, L * d_k - 1) + 1
     h - 1, L - 1) -> h * d_k - 1, L * d_k - 1)
@@ -365,13 +365,13 @@ With one token or one head, both ways read the same: all entries are right.
     gaps + 1 -> gaps + 1 if L > 1 else 2 || gaps + 1 if h > 1 else 2
 With as many tokens as heads, not all entries are right: only those on the diagonal.
     rows * d_k -> (rows if L != h else L * h) * d_k
-A diagonal has as many places as the smaller of L and h, but only for some sizes are all of them right: try L = 1024 and h = 8.
+A diagonal has as many positions as the smaller of L and h, but only for some sizes are all of them right: try L = 1024 and h = 8.
     gaps + 1 -> min(h, L)
-That is an h-th of all entries, as if a right place were a matter of chance. Ask which pairs solve t (h - 1) = i (L - 1).
+That is an h-th of all entries, as if a right position were a matter of chance. Ask which pairs solve t (h - 1) = i (L - 1).
     gaps + 1 -> L
 [share] That is the share of the right entries: their number is asked for.
     rows * d_k -> rows / (L * h)
-Those are the entries in the wrong place: how many are right is asked for.
+Those are the entries in the wrong position: the number of right ones is asked for.
     rows * d_k -> (L * h - rows) * d_k
 That is how many entries there are in all.
     rows * d_k -> L * h * d_k

@@ -46,9 +46,9 @@ def _look_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=15,
     cases=_look_cases,
     hints="""
-Write one line for each of the three scores. Each line gives a vector (S,), with a number for each place of the source.
+Write one line for each of the three scores. Each line gives a vector (S,), with a number for each position of the source.
 
-With states as rows, general is h W_a H^T. Additive applies tanh to one vector for each place, (S, n), and multiplies by v.
+With states as rows, general is h W_a H^T. Additive applies tanh to one vector for each position, (S, n), and multiplies by v.
 
 Padding gets no weight, so set its scores to minus infinity before softmax. Subtract the largest score of the words from all scores, so that no exponential overflows.
 """,
@@ -57,7 +57,7 @@ Padding gets weight. Give it a score of minus infinity before softmax.
     np.where(words, scores, -np.inf) -> scores
 You hide the words and look at the padding. words is True for a word.
     np.where(words, scores, -np.inf) -> np.where(words, -np.inf, scores)
-Padding has a number as its score that real scores can be below. Minus infinity is below all of them.
+Padding has a finite score, and real scores can be below it. Minus infinity is below all of them.
     np.where(words, scores, -np.inf) -> np.where(words, scores, -999.0) || np.where(words, scores, -100.0)
 Padding has a score of 0. A score of 0 still gets weight, because e to the power of 0 is 1.
     np.where(words, scores, -np.inf) -> np.where(words, scores, 0.0)
@@ -215,7 +215,7 @@ W_a is the identity, which is the dot product. It compares the states as they ar
     np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T -> np.eye(H.shape[1])
 W_a is all zeros, so every word gets the same weight.
     np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T -> np.zeros((H.shape[1], H.shape[1]))
-Each decoder's state attends to the word of its own place. The wanted word is wanted[t].
+Each decoder's state attends to the word at its own position. The wanted word is wanted[t].
     np.eye(len(H))[wanted] -> np.eye(len(H))[np.arange(len(wanted)) % len(H)]
 """,
 )
@@ -261,10 +261,10 @@ Draw an input for which no two functions agree: several steps, more words than s
 
 Write the right function and the five wrong ones, and compare the output of each with that of the function that you were given.
 
-The context of the previous step differs only from the second step on, so T must be at least 2. To see whether padding is hidden, words must have a place that is False. To see which vectors are scored, e and h must differ.
+The context of the previous step differs only from the second step on, so T must be at least 2. To see whether padding is hidden, words must be False somewhere. To see which vectors are scored, e and h must differ.
 """,
     mistakes="""
-You do not notice that padding gets weight. Your input needs places with False in words.
+You do not notice that padding gets weight. Your input needs positions where words is False.
     words[-2:] = False -> pass
 You do not notice the context of the previous step. Your input needs at least two steps.
     T, S, n = 3, 5, 4 -> T, S, n = 1, 5, 4
@@ -336,16 +336,16 @@ def _aligned_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Leave out the words without a gold word. A mark such as ga is not misaligned, because there is nothing to align it with.
 
-For each other word, note whether the place of its largest weight is a gold place. Collect these notes for each word.
+For each other word, note whether the position of its largest weight is a gold position. Collect these notes for each word.
 
-Only words that come at least `least` times count. Of these, take the one with the smallest share.
+Only words that occur at least `least` times count. Of these, take the one with the smallest share.
 """,
     mistakes="""
-You count words without a gold word as misaligned. Leave them out, because nothing is right for them.
+You count words without a gold word as misaligned. Leave them out, because they have no right answer.
     if places: -> if True:
 You count rare words too. A share of one or two words means little, so the word must occur at least `least` times.
     if len(hits) >= least -> if len(hits) >= 1
-A word that comes exactly `least` times counts. Leave out only the words that come fewer times.
+A word that occurs exactly `least` times counts. Leave out only the words that occur fewer times.
     if len(hits) >= least -> if len(hits) > least
 You return the word that is aligned most often. Take the smallest share.
     min(shares, key=lambda word: shares[word]) -> max(shares, key=lambda word: shares[word])
@@ -354,7 +354,7 @@ You return the share of words that are not aligned. Return the share that is.
     int(row.argmax()) in places -> int(row.argmax()) not in places
 You take the weight on the gold word. A word counts as 1 if its gold word has the largest weight, and as 0 otherwise.
     int(row.argmax()) in places -> float(row[list(places)].sum())
-You look at one of a word's source words alone. Any of them will do.
+You look at only one of a word's source words. Any of them will do.
     int(row.argmax()) in places -> int(row.argmax()) == places[0] || int(row.argmax()) == places[-1]
 You look at the smallest weight.
     row.argmax() -> row.argmin()

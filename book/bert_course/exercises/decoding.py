@@ -85,7 +85,7 @@ def _greedy_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     rtol=1e-6,
     atol=1e-6,
     hints="""
-encode and start come once, before the loop. In the loop come step, the choice of a word, and the question whether it is the end token.
+Call encode and start once, before the loop. The loop needs step, the choice of a word, and a test for the end token.
 
 Each step gives logits of shape (1, V) and the next state. Keep that state, and feed the word that you have chosen, as an array of one id.
 
@@ -102,7 +102,7 @@ You add up logits. A logit is not a log-probability: subtract the logarithm of t
     total += float(log_p[last]) -> total += float(z[last]) || total += float(logits[0, last])
 You add up probabilities. The probability of a text is a product, so its logarithm is a sum of logarithms.
     total += float(log_p[last]) -> total += float(np.exp(log_p[last]))
-You return the probability. The sheet wants its logarithm.
+You return the probability. Return its logarithm.
     return ids, total -> return ids, float(np.exp(total))
 You leave out the end token's log P. Without it, a beginning would count like a finished text.
     total += float(log_p[last]) -> total += float(log_p[last]) if last != model.end_token else 0.0
@@ -177,7 +177,7 @@ No width finds the most probable text. Width k must still hold its beginning aft
     {"z": 0.4} -> {"z": 0.04}
 Greedy search finds the most probable text already. Let the best first word lead to texts that share its probability in small parts.
     text == "b z" -> text == "a0 y"
-Width k misses the most probable text, and width k + 1 finds it. That is the usual case; the sheet wants the opposite.
+Width k misses the most probable text, and width k + 1 finds it. That is the usual case; the exercise asks for the opposite.
     text == "b z" -> text == "c z"
 Greedy search finds the most probable text, so it begins with the best first word. Another first word should lead to it.
     return [True, True, False]
@@ -188,7 +188,7 @@ Greedy search finds the most probable text, so it begins with the best first wor
 
 Return what widths_that_find_it returns, and not the tree.
     return widths_that_find_it(tree, (1, k, k + 1)) -> return tree
-You give the answer for the widths k and k + 1 only. The sheet also wants width 1.
+You give the answer for the widths k and k + 1 only. The exercise also asks for width 1.
     (1, k, k + 1) -> (k, k + 1)
 """,
 )
@@ -230,9 +230,9 @@ def _mistake_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_mistake_cases,
     hints="""
-For each n, count the n-grams of T words, and how many of them hold place t. Only those are lost.
+For each n, count the n-grams of T words, and how many of them contain position t. Only those are lost.
 
-There are T - n + 1 of them. The first that holds place t begins at t - n + 1, but not before 0. The last begins at t, but not after T - n.
+There are T - n + 1 of them. The first that contains position t begins at t - n + 1, but not before 0. The last begins at t, but not after T - n.
 
 The translation is as long as the reference, so the brevity penalty is 1. If one share is 0, or has no n-grams, BLEU is 0.
 """,
@@ -260,11 +260,11 @@ You leave out the n-grams at the end of the text: the last one begins at T - n.
     min(t, T - n) -> min(t, T - n - 1)
 At the beginning of the text you count n-grams that begin before the first word.
     max(0, t - n + 1) -> t - n + 1
-At the end of the text you count n-grams that end behind the last word.
+At the end of the text you count n-grams that end after the last word.
     min(t, T - n) -> t
-You leave out the n-grams that do not exist, or have no match, from the mean. If one share is 0, BLEU is 0.
+You leave n-grams that do not exist, or have no match, out of the mean. If one share is 0, BLEU is 0.
     return 0.0 -> continue
-You multiply with a brevity penalty. The translation is as long as the reference.
+You multiply by a brevity penalty, but the translation is as long as the reference.
     100 * float -> 100 * np.exp(1 - T / (T - 1 + 1e-12)) * float
 """,
 )

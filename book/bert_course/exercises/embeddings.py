@@ -59,7 +59,7 @@ You pick rows of W_P by the segments. The third table is for the position: row t
     W_P[:L] -> W_P[token_type_ids]
 The positions are missing: without them the encoder cannot know the order of the tokens.
     + W_P[:L] ->
-[no-segments] The segments are missing: without them a token's row does not say which text it is in.
+[no-segments] The segments are missing: without them a token's row does not show which text it is in.
     + W_S[token_type_ids] ->
 The token table is missing: without it a row does not depend on its piece.
     W_T[input_ids] + ->
@@ -71,15 +71,15 @@ All tokens get the row of the second segment.
     W_S[token_type_ids] -> W_S[1]
 The segments are swapped: row 0 of W_S is for segment 0.
     W_S[token_type_ids] -> W_S[1 - token_type_ids]
-You add the segment's number itself. It picks a row of W_S.
+You add the segment's number itself instead of picking a row of W_S.
     W_S[token_type_ids] -> Tensor(token_type_ids[:, :, None].astype(W_S.dtype))
-You add the position's number itself. It picks a row of W_P.
+You add the position's number itself instead of picking a row of W_P.
     W_P[:L] -> Tensor(np.arange(L)[:, None].astype(W_P.dtype))
-The positions begin at 0: the first token gets the first row of W_P.
+Your positions begin at 1, but the first token gets the first row of W_P.
     W_P[:L] -> W_P[np.minimum(np.arange(L) + 1, len(W_P) - 1)]
 You take the last rows of W_P. The token at position t gets row t.
     W_P[:L] -> W_P[-L:]
-The positions run backwards: the first token gets the first row of W_P.
+Your positions run backwards, but the first token gets the first row of W_P.
     W_P[:L] -> W_P[:L][::-1]
 Every token gets the position of the first token.
     W_P[:L] -> W_P[0]
@@ -174,15 +174,15 @@ You always leave the odd place empty, because both texts get room // 2. The odd 
     keep_first = room - keep_second -> keep_first = min(keep_first, max(half, room - keep_second - room % 2)) ; keep_second = room - keep_first -> keep_second = min(keep_second, max(half, room - keep_first - room % 2))
 [CLS] and two [SEP] take three places. You leave room for two, so the sequence gets too long.
     room = length - 3 -> room = length - 2
-You forget the places of [CLS] and [SEP]: the texts themselves have length - 3 places.
+You forget [CLS] and [SEP]: the texts themselves have length - 3 places.
     room = length - 3 -> room = length
 You leave more than three places for [CLS] and [SEP]. There are one [CLS] and two [SEP].
     room = length - 3 -> room = length - 4
-The first [SEP] belongs to the first text: its segment is 0.
+You give the first [SEP] to the second text. Its segment is 0.
     (keep_first + 2) + [1] * (keep_second + 1) -> (keep_first + 1) + [1] * (keep_second + 2)
-The last [SEP] belongs to the second text: its segment is 1.
+You give the last [SEP] to the first text. Its segment is 1.
     [1] * (keep_second + 1) -> [1] * keep_second + [0]
-The segment of padding is 0.
+You give padding segment 1. Its segment is 0.
     [1] * (keep_second + 1) + [0] * padding -> [1] * (keep_second + 1) + [1] * padding
 The segments are 0 and 1, not 1 and 2.
     [0] * (keep_first + 2) + [1] * (keep_second + 1) -> [1] * (keep_first + 2) + [2] * (keep_second + 1)
@@ -194,10 +194,10 @@ The mask is 1 for a token and 0 for padding. Yours is inverted.
     [1] * len(tokens) + [0] * padding -> [0] * len(tokens) + [1] * padding
 The mask of padding is 0, but yours hides nothing.
     [1] * len(tokens) + [0] * padding -> [1] * length
-The mask hides [CLS] or [SEP]. Both are tokens too. Only the mask of padding is 0.
+Your mask hides [CLS] or [SEP], but both are tokens too. Only the mask of padding is 0.
     [1] * len(tokens) + [0] * padding -> [int(token not in ("[CLS]", "[SEP]")) for token in tokens] + [0] * padding
     [1] * len(tokens) + [0] * padding -> [0] + [1] * (len(tokens) - 1) + [0] * padding
-The padding is missing: the three lists should have the length that is asked for.
+The padding is missing: the three lists must have `length` entries.
     padding = length - len(tokens) -> padding = 0
 The padding is in front. It must come after the last [SEP].
     tokens + [PAD] * padding, types, mask -> [PAD] * padding + tokens, [0] * padding + types[:len(tokens)], mask[::-1]
@@ -211,7 +211,7 @@ The second text gets a [CLS] of its own. There is one [CLS], in front of the fir
     "[CLS]", *first -> *first
 The second text comes first: the order is [CLS] first [SEP] second [SEP].
     return right(second, first, length)
-The lists come in another order. Return the pieces, the segments, the mask.
+Your lists come in the wrong order. Return the pieces, the segments, the mask.
     tokens + [PAD] * padding, types, mask -> tokens + [PAD] * padding, mask, types
 """,
 )
@@ -264,7 +264,7 @@ np.add.at(dW, ids, dX) adds rows of dX to rows of dW, even where an id repeats. 
 W is a Tensor and ids is an array, which needs no gradient: the only parent is W, and backward returns (dW,).
 """,
     mistakes="""
-A piece that occurs more than once keeps only the gradient of its last place, because += reads, adds and then writes back. np.add.at adds all the gradients.
+A piece that occurs more than once keeps only the gradient of its last occurrence, because += reads, adds and then writes back. np.add.at adds all the gradients.
     np.add.at(dW, ids, dX) -> dW[ids] += dX
     np.add.at(dW, ids, dX) -> dW[ids] = dX
 You divide each piece's gradient by how often the piece occurs. The gradient is the sum.
@@ -279,15 +279,15 @@ Every row of the table gets the same gradient. Row v gets only that of the token
     np.add.at(dW, ids, dX) -> dW += dX.reshape(-1, dX.shape[-1]).sum(axis=0)
 The gradient of the table is missing: you return zeros.
     np.add.at(dW, ids, dX) -> pass
-The gradients arrive at the rows in another order than the ids say.
+The gradients arrive at the wrong rows. Each belongs to the row of its id.
     np.add.at(dW, ids, dX) -> np.add.at(dW, len(dW) - 1 - ids, dX)
-The sign is wrong: a gradient says how the loss grows, and the optimiser subtracts it.
+The sign is wrong: a gradient shows how the loss grows, and the optimiser subtracts it.
     return (dW,) -> return (-dW,)
-You take the gradient of the loss as 1: dX is what comes from the layers above.
+You take dX as 1, but it comes from the layers above.
     np.add.at(dW, ids, dX) -> np.add.at(dW, ids, np.ones_like(dX))
 You look up one row too far: the ids count from 0.
     W.data[ids] -> W.data[np.minimum(ids + 1, len(W.data) - 1)]
-You look up the ids of the first sequence for all of them.
+You look up the ids of the first sequence for all sequences.
     W.data[ids] -> np.broadcast_to(W.data[ids[:1]], (*ids.shape, W.shape[1]))
 """,
 )
@@ -357,15 +357,15 @@ The test of [CLS] is missing: [CLS] is the first token, and no other token is [C
     if real[0] != "[CLS]" or real.count("[CLS]") != 1: -> if False:
 You look for [CLS] in front but accept a second [CLS] in front of the other text. There is only one.
     real[0] != "[CLS]" or real.count("[CLS]") != 1 -> real[0] != "[CLS]"
-You count [CLS] but accept it in any place. It must be the first token.
+You count [CLS] but accept it in any position. It must be the first token.
     real[0] != "[CLS]" or real.count("[CLS]") != 1 -> real.count("[CLS]") != 1
 The test of [SEP] is missing: there are two [SEP], and the second is the last token before the padding.
     if real[-1] != "[SEP]" or real.count("[SEP]") != 2: -> if False:
 You look at the last token but do not count [SEP]. There are two, one after each text.
     real[-1] != "[SEP]" or real.count("[SEP]") != 2 -> real[-1] != "[SEP]"
-You count [SEP] but accept it in any place. The second [SEP] is the last token before the padding.
+You count [SEP] but accept it in any position. The second [SEP] is the last token before the padding.
     real[-1] != "[SEP]" or real.count("[SEP]") != 2 -> real.count("[SEP]") != 2
-Your last token may be [PAD]: take the padding away before you look at the end.
+Your last token may be [PAD]: remove the padding before you look at the end.
     real[-1] != "[SEP]" -> tokens[-1] != "[SEP]"
 The test of the mask is missing: the mask is 1 for a token and 0 for padding.
     if mask != [int(token != PAD) for token in tokens]: -> if False:
@@ -460,14 +460,14 @@ You compare the embeddings with half of the layers. Half of all means as many as
     * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> * d > (N * (12 * d**2 + 13 * d) + d**2 + d) / 2:
 You ask for twice as many embeddings as other parameters. Half of all means as many as everything else.
     * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> * d > 2 * (N * (12 * d**2 + 13 * d) + d**2 + d):
-A width is a whole number: round up.
+Your width is not a whole number. Round up.
     excess = (V + 515 - 13 * N) / (12 * N + 1)
     return excess if excess > 1 else 1
 You round to the nearest whole number. The answer is the first width that is large enough: round up.
     return max(1, round((V + 515 - 13 * N) / (12 * N + 1)))
 You round down. The answer is the first width that is large enough: round up.
     return max(1, (V + 515 - 13 * N) // (12 * N + 1))
-A width is at least 1.
+Your width falls below 1, the smallest width.
     return -((13 * N - V - 515) // (12 * N + 1))
 """,
 )

@@ -39,16 +39,16 @@ def _pool_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Which token stands for the whole input, and along which of the three axes are the tokens?
 
-X[:, 0] is the first row of each sequence, (B, d_model). Rows stand on the left: row @ W + b. The tanh comes last: x.tanh().
+X[:, 0] is the first row of each sequence, (B, d_model). The row is on the left: row @ W + b. The tanh comes last: x.tanh().
 """,
     mistakes="""
-[mean-of-tokens] You take the mean over the tokens. The pooler reads only one row, that of [CLS]: all that this row knows of other tokens came there by attention.
+[mean-of-tokens] You take the mean over the tokens. The pooler reads only one row, that of [CLS]: all that this row holds about other tokens came through attention.
     X[:, 0] -> X.mean(axis=1)
 You add up the tokens. The pooler reads only one row, that of [CLS].
     X[:, 0] -> X.sum(axis=1)
 You take each feature's largest value over the tokens. The pooler reads only one row, that of [CLS].
     X[:, 0] -> X.max(axis=1)
-You take the last token, as a model that reads from left to right does. BERT's [CLS] stands first.
+You take the last token, as a model that reads from left to right does. BERT's [CLS] comes first.
     X[:, 0] -> X[:, -1]
 X[0] is the first sequence with all its tokens. The first token of every sequence is X[:, 0].
     X[:, 0] -> X[0]
@@ -56,11 +56,11 @@ You take the first feature of each token, but the axes are (sequence, token, fea
     X[:, 0] -> X[:, :, 0]
 You pool every token. Return one vector for each sequence, from its first token.
     X[:, 0] -> X
-You pool every token and take the mean of the results. Only the first token goes in.
+You pool every token and take the mean of the results. The pooler reads only the first token.
     return (X @ W + b).tanh().mean(axis=1)
 The axis of the tokens is still there, with length 1: X[:, 0] takes it away, X[:, :1] keeps it.
     X[:, 0] -> X[:, :1]
-You multiply by W transposed. Rows stand on the left: x W. W is square, so W x and x W have the same shape, but nothing else in common.
+You multiply by W transposed. The row is on the left: x W. W is square, so W x and x W have the same shape, but nothing else in common.
     first @ W -> first @ W.T
 `*` multiplies entry by entry: the product of rows and a matrix is `@`.
     first @ W -> first * W
@@ -281,12 +281,12 @@ def _transposed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Which matrices can be the wrong way round without an error? Those whose shape does not show it. List their names first.
 
-One at a time is not enough: with two matrices wrong, mending one still gives a wrong output. itertools.combinations(names, size) gives all choices of that size.
+One at a time is not enough: with two matrices wrong, fixing one still gives a wrong output. itertools.combinations(names, size) gives all choices of that size.
 
 Try the smallest choices first, beginning with none, so that a matrix that is its own transpose is not named. Make a new dictionary for each try, and compare with np.allclose.
 """,
     mistakes="""
-You try one matrix at a time. When two are the wrong way round, mending one still gives a wrong output: try every choice of names.
+You try one matrix at a time. When two are the wrong way round, fixing one still gives a wrong output: try every choice of names.
     range(len(square) + 1) -> range(2)
     square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
     return sorted(n for n in square if np.allclose(run({**loaded, n: loaded[n].T}), expected))
@@ -295,13 +295,13 @@ You try one matrix at a time. When two are the wrong way round, mending one stil
         if W.ndim == 2 and W.shape[0] == W.shape[1] and np.allclose(run({**loaded, name: W.T}), expected):
             return [name]
     return []
-[one-at-a-time] You transpose one matrix at a time and keep it if the output comes nearer. While another matrix is wrong, the right way round can look worse, and the wrong way better. Try whole choices, and keep the one that gives the expected output.
+[one-at-a-time] You transpose one matrix at a time and keep the change if the output comes nearer. While another matrix is wrong, the right way round can look worse, and the wrong way better. Try whole combinations, and keep the one that gives the expected output.
     before = np.abs(run(loaded) - expected).max()
     square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
     return sorted(n for n in square if np.abs(run({**loaded, n: loaded[n].T}) - expected).max() < before)
 
     return _downhill(run, loaded, expected)
-Perhaps nothing is the wrong way round, so try the weights as they are, too.
+You never try the weights as they are. Perhaps nothing is the wrong way round.
     range(len(square) + 1) -> range(1, len(square) + 1)
 You name more than is needed. A matrix that is its own transpose is never wrong, so begin with the smallest choices.
     range(len(square) + 1) -> range(len(square), -1, -1)

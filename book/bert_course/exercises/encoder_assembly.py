@@ -143,7 +143,7 @@ Both sub-layers read the same X. The feed-forward part comes after attention, on
     Y = parts.multi_head( -> start = X; Y = parts.multi_head( ; parts.feed_forward(X, -> parts.feed_forward(start,
 The feed-forward part is missing.
     parts.feed_forward(X, *layer["feed_forward"]) -> 0 * X
-Attention is missing. Without it, no token learns anything of another.
+Attention is missing. Without it, no token learns anything about another.
     parts.multi_head(X, layer["attention"], model["h"], mask) -> 0 * X
 The number of heads is model["h"]. With another number, the same matrices are cut in other places.
     model["h"] -> 1
@@ -155,7 +155,7 @@ You give the pooler the mean of all tokens. It takes all of X, and picks the row
     parts.pool(X, -> parts.pool(X.mean(axis=1, keepdims=True),
 The pooler reads the first row. You reverse the rows, so that it reads the last.
     parts.pool(X, -> parts.pool(X[:, ::-1],
-You take another ε than the given one, model["eps"].
+You use an ε other than the given one, model["eps"].
     eps = model["eps"] -> eps = 1e-12 || eps = 1e-5
 The hidden state comes first, then the pooled vector.
     return X, parts.pool(X, *model["pooler"]) -> return parts.pool(X, *model["pooler"]), X

@@ -77,17 +77,17 @@ You make the matrix of all ∂y_i/∂x_j, (m, m), for each row: the formula need
     for i, p in enumerate(y):
         matrix = np.diag(p) - np.outer(p, p)
         out[i] = matrix @ dy[i]
-[over-dy] You wrote over dy. A residual sum hands the same dy to its other parent, who reads it after you.
+[over-dy] You wrote over dy. A residual sum hands the same dy to its other parent, which reads it after you.
     np.subtract(dy, along, out=out) -> dy -= along ; np.multiply(out, y -> np.multiply(dy, y
 You wrote over y. It is the output of the forward pass: whoever kept the weights finds something else there.
     np.multiply(out, y, out=out) -> y *= out; out[:] = y
 `out` held dy times y when you went on with it: subtract the sum from dy, into `out`, then multiply by y.
     np.subtract(dy, along -> np.subtract(out, along
-You subtract the sum from dy times y: it is subtracted from dy itself, and the difference is multiplied by y.
+You subtract the sum from dy times y: subtract it from dy itself, and multiply the difference by y.
     np.subtract(dy, along -> np.subtract(out, along ; np.multiply(out, y, out=out) ->
-You sum dy over the row: the sum is of dy times y.
+You sum dy over the row: sum dy times y.
     out.sum( -> dy.sum(
-You subtract 1, which is the sum of y over the row, or a largest entry: what is subtracted is the sum of dy times y.
+You subtract 1, which is the sum of y over the row, or a largest entry: subtract the sum of dy times y.
     out.sum( -> y.sum( || out.max( || dy.max(
 You divide by the length of the row, as a mean does. The shares y sum to 1: the sum of dy times y is a mean already, and nothing else is averaged.
     out.sum( -> out.mean( || dy.mean(
@@ -104,7 +104,7 @@ That is y (1 - y) dy, the diagonal of the Jacobian alone: right for a sigmoid. I
     out[:] = y * (1 - y) * dy
 That is the backward of log-softmax, dy - y times the sum of dy.
     out[:] = dy - y * dy.sum(axis=-1, keepdims=True)
-That has no sum over the row in it: y - dy belongs to softmax with a cross-entropy behind it, where dy stands for the targets.
+That contains no sum over the row: y - dy belongs to softmax followed by a cross-entropy, with the targets for dy.
     out[:] = y - dy
 dy and y have changed places: y is the factor in front, and the weighted mean is subtracted from dy.
     np.subtract(dy, along -> np.subtract(y, along ; np.multiply(out, y -> np.multiply(out, dy
@@ -178,9 +178,9 @@ scores = q @ k.swapaxes(-1, -2), with the views; then scores /= math.sqrt(d_k).
 There is still a copy of q or of k, or a scaled one. `@` takes the transposed view as it is: the BLAS is told how far apart the rows lie.
     q = q.transpose(0, 2, 1, 3) -> q = q.transpose(0, 2, 1, 3).copy()
     k = k.transpose(0, 2, 1, 3) -> k = k.transpose(0, 2, 1, 3).copy()
-Both q and k are there a second time: copied or scaled by you, or inside a call such as a reshape of a transposed view or np.einsum(…, optimize=True). `@` takes the transposed views as they are: the BLAS is told how far apart the rows lie.
+Both q and k exist twice: copied or scaled by you, or inside a call such as a reshape of a transposed view or np.einsum(…, optimize=True). `@` takes the transposed views as they are: the BLAS is told how far apart the rows lie.
     .transpose(0, 2, 1, 3) -> .transpose(0, 2, 1, 3).copy()
-Nothing is saved yet: q and k are there a second time, and then an array as large as the scores too. Look for what copies, line by line.
+Nothing is saved yet: q and k exist twice, and there is a second array as large as the scores too. Look for what copies, line by line.
     .transpose(0, 2, 1, 3) -> .transpose(0, 2, 1, 3).copy() ; scores /= math.sqrt(d_k) -> scores = scores / math.sqrt(d_k)
 At one moment there is a second array of about the size of the result. `scores / …` makes a new one, and so do np.stack or np.array of the heads' scores. Have one array: write to it and scale it in place.
     scores /= math.sqrt(d_k) -> scores = scores / math.sqrt(d_k)
@@ -205,10 +205,10 @@ You divide by d_k (or by its root twice); the scale is its root, once.
 You multiply by the scale: divide by it.
     scores /= -> scores *=
     scores /= math.sqrt(d_k) -> scores *= d_k
-You round: the root of d_k is not a whole number in general, and neither are the scores. //, int() and math.isqrt cut off what is behind the point.
+You round: the root of d_k is not a whole number in general, and neither are the scores. //, int() and math.isqrt cut off what follows the decimal point.
     math.sqrt(d_k) -> math.isqrt(d_k)
     scores /= -> scores //=
-A reshape to (B, h, L, d_k) is no copy, and not the heads either: it keeps the reading order, and mixes tokens and heads (chapter `arrays`). Reshape to (B, L, h, d_k), then transpose.
+A reshape to (B, h, L, d_k) makes no copy, but does not give the heads: it keeps the reading order, and mixes tokens and heads (chapter `arrays`). Reshape to (B, L, h, d_k), then transpose.
     .reshape(B, L, h, d_k) -> .reshape(B, h, L, d_k) ; .transpose(0, 2, 1, 3) ->
 [dealt-in-turn] You deal the features out to the heads in turn. Head i has the features i d_k, …, (i + 1) d_k - 1 of each token, next to each other.
     .reshape(B, L, h, d_k) -> .reshape(B, L, d_k, h) ; .transpose(0, 2, 1, 3) -> .transpose(0, 3, 1, 2)
@@ -216,11 +216,11 @@ You compare keys with queries: a row belongs to a query.
     q @ k.swapaxes(-1, -2) -> k @ q.swapaxes(-1, -2)
 You compare queries with queries, or keys with keys.
     q @ k.swapaxes(-1, -2) -> q @ q.swapaxes(-1, -2) || k @ k.swapaxes(-1, -2)
-A reshape of the keys to (B, h, d_k, L) is no transpose: it keeps the reading order, and mixes tokens and features.
+A reshape of the keys to (B, h, d_k, L) is not a transpose: it keeps the reading order, and mixes tokens and features.
     k.swapaxes(-1, -2) -> k.reshape(B, h, d_k, L)
 Row i of the queries meets row j of the keys: the last two axes of the keys change places, and no others (.T turns all four round).
     k.swapaxes(-1, -2) -> k || k.T
-In your product the heads stand where the tokens should: each token's heads are compared with each other. Heads and tokens have to change places before it.
+In your product the heads are where the tokens should be: each token's heads are compared with each other. Heads and tokens have to change places first.
     .transpose(0, 2, 1, 3) ->
 You add up the scores of all heads (or have never split the heads): each head has scores of its own.
     return scores -> return scores.sum(axis=1)
@@ -297,7 +297,7 @@ def _alone(arguments: Mapping[str, Any]) -> np.ndarray | None:
     hints="""
 Which array may be written to? One that you made yourself. When do you have the first such array?
 
-The first contribution is borrowed, the second addition makes a new array, all later ones go into it.
+The first contribution is borrowed, adding the second makes a new array, and all later ones go into it.
 
 total = a[0] + a[1], then total += one for the rest; with a single contribution, return it.
 """,
@@ -309,7 +309,7 @@ total = a[0] + a[1], then total += one for the rest; with a single contribution,
     total = contributions[0] -> total = contributions[-1] ; total = total + contributions[1] -> total += contributions[0] ; contributions[2:] -> contributions[1:-1]
 total = total + one makes a new array each time. After the first sum the array is yours: go on with +=.
     total += one -> total = total + one
-[list-changed] You change the caller's list: pop, append, reverse and an assignment to a place change it for everybody who holds it. Go through it with a loop, and leave it whole.
+[list-changed] You change the caller's list: pop, append, reverse and an assignment to an entry change it for everybody who holds it. Go through it with a loop, and leave it whole.
     return total -> contributions.clear(); return total || contributions[1:] = []; return total || contributions[2:] = []; return total || contributions.append(total); return total
     return total -> contributions[0] = total; return total
     total = contributions[0] -> contributions.reverse(); total = contributions[0]
@@ -323,7 +323,7 @@ Your sum starts from 0, as sum() does, or from a copy, and then each addition ma
     for one in contributions:
         total = total + one
     return total
-All of them are copied first, as np.stack, np.array and np.sum of a list do too. One new array is enough.
+You copy all of them first, as np.stack, np.array and np.sum of a list do too. One new array is enough.
     return np.stack(contributions).sum(axis=0)
 
     return contributions[0] if len(contributions) == 1 else np.stack(contributions).sum(axis=0)
@@ -337,16 +337,16 @@ All of them are copied first, as np.stack, np.array and np.sum of a list do too.
     return own[0] if len(own) > 1 else contributions[0]
 One gradient alone needs no copy: hand it on as it is. Most nodes of a graph have a single contribution.
     total = contributions[0] -> total = contributions[0].copy() ; total = total + -> total +=
-Your sum is in float64 also where the contributions are in float32, and takes twice the memory: np.zeros and np.empty ask for a dtype.
+Your sum is in float64 even where the contributions are in float32, and takes twice the memory: np.zeros and np.empty ask for a dtype.
     total = total + contributions[1] -> total = total.astype(np.float64); total += contributions[1]
     total = contributions[0] -> total = contributions[0].astype(np.float64) ; total = total + -> total +=
 The same array twice counts twice: the gradient of a + a is 2 dy.
     return right([one for n, one in enumerate(contributions) if not any(one is other for other in contributions[:n])])
 When the first two are the same array, you forget the others.
     contributions[2:] -> contributions[2 : None if contributions[0] is not contributions[1] else 2]
-One of them alone is returned: contributions of several paths add up (chapter `reverse_mode`).
+You return one of them alone: contributions of several paths add up (chapter `reverse_mode`).
     return total -> return contributions[-1] || return contributions[0]
-[not-a-sum] They are added up, and neither averaged nor multiplied (chapter `reverse_mode`).
+[not-a-sum] They must be added up, neither averaged nor multiplied (chapter `reverse_mode`).
     return total -> return total / len(contributions) || return contributions[0] * len(contributions)
     total + contributions[1] -> total * contributions[1] ; total += one -> total *= one
 [some-left-out] Some of them are not in your sum: add all of the list, however many there are.
@@ -402,25 +402,25 @@ Try it by hand with 5 rows of 2 numbers and at most 4 numbers in a block; then w
 
 How many whole rows fit into a block? What if not even one does?
 
-rows = max(1, most // m), and range(0, n, rows) gives the first row of every block, also of a last, shorter one.
+rows = max(1, most // m), and range(0, n, rows) gives the first row of every block, including a last, shorter one.
 """,
     mistakes="""
 The last rows are never written: where the number of blocks is rounded down, what does not fill a whole block is left out.
     range(0, n, rows) -> range(0, n // rows * rows, rows)
-The last block goes beyond the end of the array: it stops at row n.
+The last block goes beyond the end of the array: it must stop at row n.
     min(first + rows, n) -> first + rows
 A block is counted in numbers, but your borders are rows: `most` numbers are most // m rows.
     max(1, most // m) -> most
-Your borders are numbers of the flat array: rows are asked for.
+Your borders count entries of the flat array: rows are asked for.
     (first, min(first + rows, n)) -> (first * m, min(first + rows, n) * m)
 You round the rows in a block up, so a block has more than `most` numbers.
     most // m -> -(-most // m)
-A row can be longer than a block. It must not be cut, so a block has at least one row, also if that is more than `most` numbers.
+A row can be longer than a block. It must not be cut, so a block has at least one row, even if that is more than `most` numbers.
     rows = most // m
     return [(first, min(first + rows, n)) for first in range(0, n, rows)] if rows else []
 A block with one row is always right, and slow: take as many rows as fit.
     max(1, most // m) -> 1
-One row more would still fit into your blocks.
+One more row would still fit into your blocks.
     max(1, most // m) -> max(1, most // m - 1) || max(1, (most - 1) // m)
 There is an empty block at the end: where the blocks come out even, nothing is left over.
     for first in range(0, n, rows)] -> for first in range(0, n, rows)] + [(n, n)]

@@ -32,7 +32,7 @@ def _layer_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     rtol=1e-5,
     atol=1e-6,
     hints="""
-states[0] is the embeddings, and states[i] is what layer i puts out. So the last k layers are states[-k:], and all layers are states[1:].
+states[0] is the embeddings, and states[i] is the output of layer i. So the last k layers are states[-k:], and all layers are states[1:].
 
 A weighted sum needs weights that sum to 1, the softmax of the scores. Subtract the largest score before exp.
 
@@ -59,7 +59,7 @@ You take the first k layers, not the last k.
     last = states[-k:] -> last = states[1 : k + 1]
 You take the mean of the last layers, whatever the scores are.
     sum(w * x for w, x in zip(softmax(s_last), last, strict=True)) -> sum(last) / k
-You take the mean of the layers in both sums, whatever the scores say.
+You take the mean of the layers in both sums, whatever the scores are.
     return e / e.sum() -> return np.full(len(s), 1 / len(s))
 Your concatenation has all N layers. It takes the last k.
     np.concatenate(last, axis=-1) -> np.concatenate(states[1:], axis=-1) || np.concatenate(states, axis=-1)
@@ -161,7 +161,7 @@ The class depends on the word alone: np.unique(ids[asked]) gives the different w
 
 Draw from the labels themselves, rng.choice(labels[asked], size=number of words). Then a class that is frequent in the real task is frequent in the control task as well.
 
-np.unique(ids, return_inverse=True) tells which word each token is, so that drawn[inverse] gives all tokens their class.
+np.unique(ids, return_inverse=True) shows which word each token is, so that drawn[inverse] gives all tokens their class.
 """,
     mistakes="""
 Your classes depend on the token, not on the word. The same word must have the same class everywhere, or no probe can learn the task at all.
@@ -249,12 +249,12 @@ def _pipeline_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Four questions: do two calls of features() agree? Do the features equal states[1:]? Has each token of padding (id 0) the tag -100? Are `before` and `after` equal?
 
-Ask for dropout first. Features with dropout differ from states[1:] as well, but they also differ from themselves.
+Check for dropout first. Features with dropout differ from states[1:] as well, but they also differ from themselves.
 """,
     mistakes="""
-Call features() twice, and do it first. With dropout on, the same text has other features each time, and these differ from states[1:] as well.
+Call features() twice, and do it first. With dropout on, the same text has different features each time, and these differ from states[1:] as well.
     if not np.array_equal(pipeline.features(), pipeline.features()): -> if False:
-You do not compare the features with states[1:]. A slice that begins with the embeddings has as many layers, and no error says so.
+You do not compare the features with states[1:]. A slice that begins with the embeddings has as many layers, so no error is raised.
     if not np.array_equal(pipeline.features(), pipeline.states[1:]): -> if False:
 You compare with states[:-1]. That slice begins with the embeddings and lacks the last layer, so it is the fault itself.
     pipeline.states[1:]): -> pipeline.states[:-1]):
@@ -318,7 +318,7 @@ The features are made by a forward pass only, at 2 FLOPs a weight. A pass that t
     encoder // (3 * saved) -> encoder // saved
 You count a training pass as 4 FLOPs a weight. The forward pass costs 2, and the backward pass twice as much, 4: together 6.
     encoder // (3 * saved) -> encoder // (2 * saved)
-You count a backward pass as 6 FLOPs a weight, and the forward pass besides. 6 is both together.
+You count a backward pass as 6 FLOPs a weight, and add the forward pass. The 6 include both.
     encoder // (3 * saved) -> encoder // (4 * saved)
 You forget the head of the fine-tuned model, which is trained in each of its passes.
     saved = encoder + head - reader -> saved = encoder - reader

@@ -59,9 +59,9 @@ That is another activation function: BERT's is GELU, ops.gelu.
     ops.gelu(H) -> H.tanh() || ops.sigmoid(H) || H * ops.sigmoid(H)
 You apply GELU to the output as well: it belongs only between the layers.
     return A @ W_2 + b_2 -> return ops.gelu(A @ W_2 + b_2)
-You apply GELU to the output. It stands between the layers, behind the first bias.
+You apply GELU to the output. Apply it between the layers, after the first bias.
     A = ops.gelu(H) -> A = H ; return A @ W_2 + b_2 -> return ops.gelu(A @ W_2 + b_2)
-You apply GELU to X. It stands between the two layers.
+You apply GELU to X. Apply it between the two layers.
     H = X @ W_1 + b_1 -> H = ops.gelu(X) @ W_1 + b_1 ; A = ops.gelu(H) -> A = H
 [no-first-bias] The first bias is missing.
     X @ W_1 + b_1 -> X @ W_1
@@ -140,9 +140,9 @@ That is the slope of ReLU.
     share + x * bell -> (x > 0)
 You multiply by GELU itself: the backward pass needs its slope.
     dA * slope -> dA * x * share
-The sign of dH is the wrong way round: a gradient points where the loss grows, and the optimiser subtracts it.
+The sign of dH is wrong: a gradient shows how the loss grows, and the optimiser subtracts it.
     dA * slope -> -dA * slope
-You take the gradient of the loss as 1: dA is what comes from the layers above.
+You take dA as 1, but it comes from the layers above.
     dA * slope -> slope
 [relu-for-gelu] That is ReLU. BERT has GELU, which lets a little through below 0.
     from_op(x * share, -> from_op(np.maximum(x, 0), ; share + x * bell -> (x > 0)
@@ -316,20 +316,20 @@ def _alarm_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Draw X of shape (7, 16), and a second one for the changes. Compare with np.allclose.
 
-"neighbours": keep row i and replace all others; row i of the output must stay. Do it for every i: a token may see only those before it, or only those behind.
+"neighbours": keep row i and replace all others; row i of the output must stay. Do it for every i: a token may see only those before it, or only those after it.
 
 "places": with X[order], the output must be Y[order]. "linear": for a network without an activation, the output of the mean of two inputs is the mean of the two outputs, biases or not.
 """,
     mistakes="""
 The test of the neighbours is missing: when other tokens change, a token's output must stay.
     if not same(network(changed)[i], Y[i]): -> if False:
-You change the neighbours of one token alone. A token may see only those before it, or only those behind it: try every token.
+You change the neighbours of one token alone. A token may see only those before it, or only those after it: try every token.
     for i in range(7): -> for i in [0]: || for i in [6]:
 The test of the places is missing: shuffled tokens must give shuffled outputs.
     if not same(network(X[order]), Y[order]): -> if False:
 Your test of linearity finds nothing, or is missing. Without an activation the output of a mean is the mean of the outputs, up to rounding: compare with np.allclose.
     if same(network((X + other) / 2), (Y + network(other)) / 2): -> if False:
-Your test of linearity takes a bias for a bend: f(2x) = 2 f(x) holds without biases only. Take the mean of two inputs.
+Your test of linearity mistakes a bias for a bend: f(2x) = 2 f(x) holds without biases only. Take the mean of two inputs.
     network((X + other) / 2), (Y + network(other)) / 2 -> network(2 * X), 2 * Y
     network((X + other) / 2), (Y + network(other)) / 2 -> network(X + other), Y + network(other)
     network((X + other) / 2), (Y + network(other)) / 2 -> network(-X), -Y
@@ -357,7 +357,7 @@ Your test of the places comes before that of the neighbours. If a network fails 
             return "neighbours"
     return "linear" if np.allclose(network((X + other) / 2), (Y + network(other)) / 2) else "none"
 
-Your test of linearity comes first. If a network fails several, return the first name in the list.
+Your test of linearity comes first. If a network fails several tests, return the first name in the list.
     rng = np.random.default_rng(0)
     X, other = rng.standard_normal((2, 7, 16))
     Y = network(X)
@@ -422,7 +422,7 @@ You look at GELU up to another limit.
     np.linspace(0, limit, 4001) -> np.linspace(0, 10, 4001) || np.linspace(0, 5, 4001) || np.linspace(0, 3, 4001)
 You return the gap. Return the coefficient.
     return (low + high) / 2 -> return gap((low + high) / 2)
-Three digits are not enough. Give five after the point.
+Three digits are not enough. Give five decimal places.
     return (low + high) / 2 -> return round((low + high) / 2, 3)
 """,
 )

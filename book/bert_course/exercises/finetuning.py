@@ -14,7 +14,7 @@ from bert_course.check.exercise import exercise
 
 
 def _span_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-    yield "the best end stands before the best start", np.array([0.0, 2, 0, 5]), np.array([0.0, 1, 6, 2]), 4
+    yield "the best end comes before the best start", np.array([0.0, 2, 0, 5]), np.array([0.0, 1, 6, 2]), 4
     yield "an answer of one token", np.array([0.0, 3, 1]), np.array([0.0, 2, 1]), 3
     # With one token more another span would be the best, and without a limit a third one.
     far = np.array([5.0, 3, 0, 0, 0, 0]), np.array([1, 0.5, 0.2, 4, 0, 4.5])
@@ -58,7 +58,7 @@ You take the best start first, and then the best end for it. A worse start can h
     j = int(np.argmax(end))
     first = max(0, j - longest + 1)
     return first + int(np.argmax(start[first : j + 1])), j
-You remember the best start so far, and when it is too far away you begin again at the present token. A token between the two can be a better start.
+You remember the best start so far, and when it is too far away you begin again at the current token. A token between the two can be a better start.
     best, span, i = -math.inf, (0, 0), 0
     for j in range(len(end)):
         if j - i >= longest or start[j] > start[i]:
@@ -106,7 +106,7 @@ def _gradient_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 The scores are s = X u and e = X v. The loss is half of each cross-entropy: L = (-log p_first - log q_last) / 2, with p = softmax(s) and q = softmax(e).
 
-The gradient of a cross-entropy with respect to its scores is p minus 1 at the right place. Here it is halved, so ds = (p - one at first) / 2, and de is made in the same way.
+The gradient of a cross-entropy with respect to its scores is p minus 1 at the right position. Here it is halved, so ds = (p - one at first) / 2, and de is made in the same way.
 
 s = X u gives du = X^T ds, and to row i of X it sends ds_i u. Both heads read X, so their gradients add up to dX = ds u^T + de v^T.
 """,
@@ -119,15 +119,15 @@ In your answer only the rows of the span get a gradient. The softmax is over all
     dX = np.outer(ds, u) + np.outer(de, v) -> dX = np.zeros_like(X); dX[first : last + 1] = (np.outer(ds, u) + np.outer(de, v))[first : last + 1]
 Your dX comes from one head only. Start and end both read X, so their gradients add up.
     np.outer(ds, u) + np.outer(de, v) -> np.outer(ds, u) || np.outer(de, v)
-The 1 at the right place is missing. There, the gradient of the cross-entropy is p minus 1.
+The 1 at the right position is missing. There, the gradient of the cross-entropy is p minus 1.
     ds[first] -= 1 -> pass ; de[last] -= 1 -> pass
-Your signs are reversed. The gradient is p minus 1 at the right place, so a step against it raises the right score.
+Your signs are reversed. The gradient is p minus 1 at the right position, so a step against it raises the right score.
     return dX, X.T @ ds, X.T @ de -> return -dX, -X.T @ ds, -X.T @ de
 You have exchanged u and v in dX. The start's gradient goes back along the start's vector.
     np.outer(ds, u) + np.outer(de, v) -> np.outer(ds, v) + np.outer(de, u)
 You have exchanged first and last. The start's softmax should be 1 at `first`.
     ds[first] -= 1 -> ds[last] -= 1 ; de[last] -= 1 -> de[first] -= 1
-You halve the probabilities, but not the 1 at the right place. The half belongs to the whole gradient, (p minus 1) / 2.
+You halve the probabilities, but not the 1 at the right position. The half belongs to the whole gradient, (p minus 1) / 2.
     softmax(X @ u), softmax(X @ v) -> softmax(X @ u) / 2, softmax(X @ v) / 2 ; ds, de = ds / 2, de / 2 -> pass
 exp of a large score overflows. Subtract the largest score first, which changes no probability.
     np.exp(scores - scores.max()) -> np.exp(scores)
@@ -135,9 +135,9 @@ Return dX first, then the gradients of u and v.
     return dX, X.T @ ds, X.T @ de -> return X.T @ ds, X.T @ de, dX
 Your last two gradients have changed places. The gradient of the start vector u comes before that of v.
     return dX, X.T @ ds, X.T @ de -> return dX, X.T @ de, X.T @ ds
-One 1 is lost where the span is a single token: an array that gets `-= 1` at the same place twice is changed once.
+One 1 is lost where the span is a single token: an array that gets `-= 1` at the same position twice is changed once.
     X.T @ ds, X.T @ de -> X.T @ ds, X.T @ (de if first != last else de + 0.5 * (np.arange(len(X)) == last))
-You take one softmax over starts and ends together. Each is a choice of its own among the tokens.
+You take one softmax over starts and ends together. Each needs its own softmax over the tokens.
     ds, de = softmax(X @ u), softmax(X @ v) -> ds, de = softmax(np.stack([X @ u, X @ v]))
 You hide the tokens before the right start from the end. In training, the end is chosen among all tokens.
     softmax(X @ v) -> softmax(np.where(np.arange(len(X)) >= first, X @ v, -np.inf))
@@ -189,7 +189,7 @@ You give the tag to every piece of a word. Only the first piece carries it, so t
     [-100] * (len(word) - 1) -> [tag] * (len(word) - 1)
 You give the tag to the last piece of a word. The rule is the first piece, because the model's answer is read there.
     [tag] + [-100] * (len(word) - 1) -> [-100] * (len(word) - 1) + [tag]
-Your labels are one place early, because [CLS] has a label too, -100.
+Your labels are one position early, because [CLS] has a label too, -100.
     ids, labels = [101], [-100] -> ids, labels = [101], []
 [SEP] has no label in your answer. Give it -100, so that labels and ids have the same length.
     return [*ids, 102], [*labels, -100] -> return [*ids, 102], labels
@@ -291,7 +291,7 @@ You do not ask whether the encoder has moved.
     if moved == {"classifier"}: -> if False:
 A classifier that changes is right. The fault is one that does not change.
     if "classifier" not in moved: -> if "classifier" in moved:
-You do not call logits() twice. Dropout that is still on gives other logits each time.
+You do not call logits() twice. Dropout that is still on gives different logits each time.
     if not np.array_equal(run.logits(), run.logits()): -> if False:
 If there is no fault, return "none".
     return "none" -> return None || return ""
@@ -321,7 +321,7 @@ def _hits_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a strict level", 50, 0.5, 0.001
     yield "too few examples", 3, 0.5, 0.05
     yield "just enough examples", 5, 0.5, 0.05
-    yield "a yardstick above one half", 100, 0.735, 0.01
+    yield "a baseline above one half", 100, 0.735, 0.01
     yield "any number", int(rng.integers(30, 90)), 0.3, 0.02
 
 
@@ -343,7 +343,7 @@ Your k is one too small. A guessing model reaches it with a probability above th
     return least -> return least - 1
 Your k is one too large. Ask for k or more right answers, not for more than k.
     return least -> return least + 1
-You test on two sides. Only a model that is better than chance is of interest here, so put the whole level on that side.
+Your test is two-sided. Only a model that is better than chance is of interest here, so put the whole level on that side.
     if tail > level: -> if tail > level / 2:
 If even n right answers are not enough, return n + 1.
     tail, least = 0.0, n + 1 -> tail, least = 0.0, n

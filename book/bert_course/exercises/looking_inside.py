@@ -51,12 +51,12 @@ def _arcs_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Take the rows of weights that the arcs ask about, one for each arc and each head. With story, start, end = arcs.T, A[story, :, start] has them all, (n, h, L).
 
-Before you take the largest weight of a row, exclude the places that do not count: tokens that are not words, and the word that asks. A weight is at least 0, so -1 is below every weight.
+Before you take the largest weight of a row, exclude the positions that do not count: tokens that are not words, and the word that asks. A weight is at least 0, so -1 is below every weight.
 
-Compare the place of the largest weight with the arc's end, and take the mean over the arcs, head by head.
+Compare the position of the largest weight with the arc's end, and take the mean over the arcs, head by head.
 """,
     mistakes="""
-You read columns. A column says which tokens look at the word; row i says what word i looks at.
+You read columns. A column shows which tokens look at the word; row i shows what word i looks at.
     A[story, :, start] -> A[story, :, :, start]
 You go along the arcs backwards. Each arc goes from the word that asks to the word that should get the most weight.
     story, start, end = arcs.T -> story, end, start = arcs.T
@@ -78,7 +78,7 @@ You return how many arcs are found. Divide by the number of arcs.
     (most == end[:, None]).mean(axis=0) -> (most == end[:, None]).sum(axis=0)
 You look for the smallest weight.
     np.where(may[:, None], rows, -1).argmax(axis=-1) -> np.where(may[:, None], rows, 9).argmin(axis=-1)
-You read every arc in the first story. The first column of arcs says in which story the arc is.
+You read every arc in the first story. The first column of arcs gives the story of each arc.
     rows = A[story -> rows = A[0 * story
 """,
 )
@@ -135,7 +135,7 @@ You stop too early. Only entries that fall can reach 0, so leave out those that 
     (a[falls] / -z[falls]).min() -> (a / np.abs(z)).min()
 You stop where the first token's weight is 0, but another weight may be below 0 there. The first entry that reaches 0 stops you.
     (a[falls] / -z[falls]).min() -> a[0] / -z[0]
-You stop half way. Go on until a weight is 0.
+You stop halfway. Go on until a weight is 0.
     a + step * z -> a + 0.5 * step * z
 You return the direction z. Return the weights, a + t z.
     a + step * z -> z
@@ -175,20 +175,20 @@ def _same_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cases=_same_cases,
     given="run",
     hints="""
-Let the keys be X itself, so W_K is the identity. Then W_Q says what a token asks for, first about words and then about places. A large multiple of the identity for the words asks for the same word.
+Let the keys be X itself, so W_K is the identity. Then W_Q says what a token asks for, first about words and then about positions. A large multiple of the identity for the words asks for the same word.
 
-For the places, take a matrix with a row for each asking token: very low where j is not before i, and a little higher for each later j before i. That chooses the last of several.
+For the positions, take a matrix with a row for each asking token: very low where j is not before i, and a little higher for each later j before i. That chooses the last of several.
 
-Give [CLS], at place 0, a score between those of other words and those of the same word. Then it wins only where no same word is before.
+Give [CLS], at position 0, a score between those of other words and those of the same word. Then it wins only where no same word is before.
 """,
     mistakes="""
-Your head finds the first occurrence of the word. Among several, the last one before the token should win, so later places need higher scores.
+Your head finds the first occurrence of the word. Among several, the last one before the token should win, so later positions need higher scores.
     100.0 * place -> -100.0 * place
-Your head shares its weight among all earlier occurrences. Later places need higher scores, so that the last one wins.
+Your head shares its weight among all earlier occurrences. Later positions need higher scores, so that the last one wins.
     100.0 * place -> 0.0 * place
-Your head looks at its own word. A token is always the same word as itself, so its own place must be forbidden.
+Your head looks at its own word. A token is always the same word as itself, so its own position must be forbidden.
     place < place[:, None] -> place <= place[:, None]
-Your head looks at later occurrences. Only places before the token count.
+Your head looks at later occurrences. Only positions before the token count.
     place < place[:, None] -> place > place[:, None]
 Where the word is new, your head has no place to rest, so the weight goes to another word. Give [CLS] a score between other words and the same word.
     order[:, 0] = 1e4 ->
@@ -326,7 +326,7 @@ def _flattery_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 How many of n arcs one head finds has a binomial distribution: k arcs with the probability C(n, k) p^k (1 - p)^(n - k). Which k is the *best* of h heads likely to have?
 
-The best head finds at most k arcs if all heads do. The heads are independent, so that has the probability F(k)^h, where F(k) is the probability that one head finds at most k.
+The best head finds at most k arcs if all heads do. The heads are independent, so this has the probability F(k)^h, where F(k) is the probability that one head finds at most k.
 
 The probability that the best finds exactly k is F(k)^h - F(k - 1)^h. From these probabilities, compute the expected number of arcs and divide it by n. The answer is how far that share is above p.
 """,
@@ -345,13 +345,13 @@ Your k counts from 1. Start at 0, because a head may find no arc at all.
     (k * np.diff -> ((k + 1) * np.diff
 You leave out the binomial coefficient, the number of ways in which k of n arcs can be found.
     math.comb(n, int(i)) * ->
-You take the heads for normal numbers, whose largest is near √(2 log h) standard deviations above the mean. That holds for very many heads; the binomial distribution is exact.
+You treat the shares as normally distributed, with the largest near √(2 log h) standard deviations above the mean. That holds for very many heads; the binomial distribution is exact.
     return math.sqrt(2 * math.log(h)) * math.sqrt(p * (1 - p) / n)
 Your distribution has n - 1 arcs.
     chance = -> n = n - 1; k = np.arange(n + 1); chance =
 Your sum of 1 - F(k)^h begins at k = 1. The mean of a count is the sum over all k from 0 on.
     (k * np.diff(at_most, prepend=0)).sum() -> (1 - at_most[1:]).sum()
-That is the formula for continuous numbers, h f F^(h - 1). Here two heads can find as much, and that is likely: take differences of F^h.
+That is the formula for a continuous distribution, h f F^(h - 1). Here two heads may well find equally many arcs: take differences of F^h.
     (k * np.diff(at_most, prepend=0)).sum() -> (k * h * chance * below ** (h - 1)).sum()
 That is the median of the best. By how much is its mean above p?
     (k * np.diff(at_most, prepend=0)).sum() -> float(k[np.searchsorted(at_most, 0.5)])

@@ -51,11 +51,11 @@ That adds up the means without weights.
     m / M * mean -> mean
 You weight each mean by the square of its share.
     m / M * mean -> (m / M) ** 2 * mean
-That is as many times too much as there are processes. This factor belongs to a library that divides the sum by their number.
+That is too large by a factor of the number of processes. This factor belongs to a library that divides the sum by their number.
     m / M * mean -> len(counts) * m / M * mean
 A process with one chosen token counts as well. Only one without any has no mean.
     if m > 0) -> if m > 1)
-You leave out processes by their means. A mean of 0 is a process that is certain of its tokens: the counts say who has any.
+You leave out processes by their means. A mean of 0 is a process that is certain of its tokens: the counts show which processes have any.
     if m > 0) -> if mean > 0) ; M = sum(counts) -> M = sum(m for mean, m in zip(means, counts, strict=True) if mean > 0)
 """,
 )
@@ -139,11 +139,11 @@ def _clip_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cases=_clip_cases,
     rtol=1e-5,
     hints="""
-What would one process clip, which computes the whole batch? The gradient of the whole batch.
+What would one process clip, if it computed the whole batch? The gradient of the whole batch.
 
 First add up, over all processes, for each parameter. Then take one norm, over all entries of all parameters.
 
-Two long gradients may cancel, so their sum needs no clipping. Six short ones may add up to a long one. And a norm of 0 must not be divided by.
+Two long gradients may cancel, so their sum needs no clipping. Six short ones may add up to a long one. And you must not divide by a norm of 0.
 """,
     mistakes="""
 You clip each process's gradient before you add. One process would clip the sum: two long gradients may cancel, and many short ones may add up to a long one.
@@ -174,13 +174,13 @@ That is the norm of all shares put side by side. What is clipped is their sum, w
     norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total)) -> norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for share in shares for array in share))
 You take the largest number for the norm. The norm is the root of the sum of all squares.
     norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total)) -> norm = max(np.abs(array).max() for array in total)
-You make the gradient 1 long. It should become `max_norm` long.
+You scale the gradient to length 1, not `max_norm`.
     array * float(max_norm / norm) -> array / norm
 The factor is upside down: what is longer than `max_norm` should become shorter.
     array * float(max_norm / norm) -> array * float(norm / max_norm)
 A gradient that is short enough stays as it is. You make it longer.
     if norm > max_norm else array for -> if norm > 0 else array for
-A norm of 0 must not be divided by: leave such a gradient as it is.
+Do not divide by a norm of 0: leave such a gradient as it is.
     array * float(max_norm / norm) if norm > max_norm else array -> array * np.minimum(1.0, np.float64(max_norm) / norm) if norm != 0 else array * np.nan
 You add up, but do not clip.
     array * float(max_norm / norm) if norm > max_norm else array -> array
@@ -213,11 +213,11 @@ def _plan_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=25,
     cases=_plan_cases,
     hints="""
-On n GPUs, how many seconds do the products of a step take? And how many the bytes of a ring?
+On n GPUs, how many seconds do the products of a step take? And the bytes of a ring?
 
 flops / (n · rate) must be at least 2 (n − 1) / n · grad_bytes / bandwidth. Multiply both sides by n.
 
-n − 1 ≤ flops · bandwidth / (2 · rate · grad_bytes). The answer is a whole number, and 1 at least.
+n − 1 ≤ flops · bandwidth / (2 · rate · grad_bytes). The answer is a whole number, and at least 1.
 """,
     mistakes="""
 A ring sends 2 (n − 1) / n times the gradient's bytes, not 2 times. So you have found n − 1, not n: one GPU has nothing to add up.
@@ -225,7 +225,7 @@ A ring sends 2 (n − 1) / n times the gradient's bytes, not 2 times. So you hav
     1 + int( -> int(
 A ring sends each byte nearly twice: once for the sums, and once to hand them round.
     2 * grad_bytes / bandwidth -> grad_bytes / bandwidth
-They may take as long as the products. You found where they take half as long.
+The sums may take as long as the products. You found where they take half as long.
     2 * grad_bytes / bandwidth -> 4 * grad_bytes / bandwidth
 The ratio is upside down: more FLOPs in a step feed more GPUs.
     products / sums -> sums / products

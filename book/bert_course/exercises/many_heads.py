@@ -210,7 +210,7 @@ db_O is a mean over the tokens, but it must be the sum.
     rows.sum(axis=0) -> rows.mean(axis=0)
 db_O has a row for each text. One bias serves all texts, so sum over them too.
     rows.sum(axis=0) -> dY.sum(axis=1)
-db_O has a row for each place in the text. One bias serves all tokens, so sum over them too.
+db_O has a row for each position in the text. One bias serves all tokens, so sum over them too.
     rows.sum(axis=0) -> dY.sum(axis=0)
 db_O is the sum over the wrong axis. A bias has an entry for each column.
     rows.sum(axis=0) -> rows.sum(axis=1)
@@ -256,9 +256,9 @@ def _neighbour_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Chapter `one_head`'s exercise 3 has one of the heads: its keys say "I am at j", its queries "I want i - 1", and its values are the words. What must change for "I want i + 1"?
 
-np.eye(L, k=1) has its ones one place to the right. The matrices of keys and values can be the same in both heads.
+np.eye(L, k=1) has its ones one column to the right. The matrices of keys and values can be the same in both heads.
 
-Each head brings n_words columns. Side by side, these columns already stand in the right places. Which W_O leaves them there? If your heads stand in the other order, which W_O exchanges them?
+Each head brings n_words columns. Side by side, these columns are already in the right places. Which W_O leaves them there? If your heads are in the other order, which W_O exchanges them?
 """,
     mistakes="""
 The two halves are exchanged. The word before comes first, then the word after. Exchange the heads, or the halves of W_O.
@@ -273,7 +273,7 @@ Your heads look at their own token. Row i of the queries must point at i - 1 in 
 One of your heads looks at its own token. Row i of the queries must point at i - 1 in one head and at i + 1 in the other.
     k=-1 -> k=0
     k=1 -> k=0
-Your heads look at the right places, but too softly, so a part of the weight still goes to the others. Longer queries make larger scores.
+Your heads look at the right positions, but too softly, so a part of the weight still goes to the others. Longer queries make larger scores.
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
 The signs of the scores are wrong, so the neighbour gets the least.
     100 * -> -100 *
@@ -349,7 +349,7 @@ You choose the weights that the layer gets, so make everything vanish that you d
 
 With W_V = 0 every value is b_V, and a mixture of equal values is the value. With W_O the identity and b_O = 0, the output shows the joined columns as they are.
 
-Let b_V be 0, 1, 2 and so on, so that each column says where it came from. Call the numbers that you see `found`. Column c of the joined outputs holds what belongs to column found[c], so it needs row found[c] of W_O.
+Let b_V be 0, 1, 2 and so on, so that each column shows where it came from. Call the numbers that you see `found`. Column c of the joined outputs holds what belongs to column found[c], so it needs row found[c] of W_O.
 """,
     mistakes="""
 The new W_O has its rows the wrong way round. Row c must be row found[c] of the old W_O. Yours moves row c to found[c], which is the inverse.
@@ -360,15 +360,15 @@ You exchange the columns of W_O, and in the inverse order too. The heads meet th
     new = weights["W_O"][found] -> new = weights["W_O"][:, np.argsort(found)]
 You return W_O as it was.
     new = weights["W_O"][found] -> new = weights["W_O"]
-You turn the heads round in W_O for every layer. Only the probe shows the order of the heads.
+You reverse the heads in W_O for every layer. Only the probe shows the order of the heads.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model)[::-1].reshape(d_model, d_model)
-You undo an interleaving in W_O for every layer. Only the probe can say in which order the columns stand.
+You undo an interleaving in W_O for every layer. Only the probe shows the order of the columns.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model).swapaxes(0, 1).reshape(d_model, d_model)
 Your W_O moves whole heads, so it is right only where the columns of a head stay together. Look at every column.
     new = weights["W_O"][found] -> new = weights["W_O"].reshape(h, -1, d_model)[found[:: d_model // h] * h // d_model].reshape(d_model, d_model)
 You count the columns from 1. Count them from 0.
     return found, -> return found + 1,
-The order that you return first is the inverse. It says where each column went. For each joined column, where did it come from?
+The order that you return first is the inverse: where each column went. Return where each joined column came from.
     return found, -> return np.argsort(found),
 You return the number of the head first. Return the number of the column.
     return found, -> return found // (d_model // h),
@@ -438,7 +438,7 @@ b_K is still there. It can be 0, because it adds the same number to all scores o
     less["b_K"] = np.zeros_like(weights["b_K"]) -> less["b_K"] = weights["b_K"]
 b_V is still there, and b_O has taken it over as well, so the output has it twice.
     less["b_V"] = np.zeros_like(weights["b_V"]) -> less["b_V"] = weights["b_V"]
-The biases that are not needed are 0 in the result, under their own names. Leave no entry out.
+You leave out the two biases. Keep them in the result, under their own names, as 0.
     return less -> return {name: W for name, W in less.items() if name not in ("b_K", "b_V")}
 You return the new b_O alone. Return all eight weights.
     return less -> return less["b_O"]

@@ -41,7 +41,7 @@ The lowest finite number of a format is np.finfo(dtype).min. np.where(condition,
 
 The scores have the shape (B, h, L, L): text, head, query, key. The mask belongs to text and key, so it is (B, 1, 1, L); x[:, None, None, :] inserts two axes of length 1.
 
-The mask is a Tensor, because it is added to Tensors, but a constant: Tensor(array) wants no gradient.
+The mask is a Tensor, because it is added to Tensors, but a constant: Tensor(array) gets no gradient.
 """,
     mistakes="""
 You add -∞. Then a row that may see nothing becomes NaN, and one NaN spoils every gradient. Take the lowest finite number, np.finfo(dtype).min.
@@ -109,12 +109,12 @@ First A, forward: softmax over the visible keys alone. Then chapter `one_head`'s
 
 A hidden key has A = 0, and A is a factor of its dS. What does the sum over the row get from it?
 
-A row that may see nothing is even, 1/m for each key, whatever its scores are. If you change one of its scores, which weights change?
+A row that may see nothing is uniform, 1/m for each key, whatever its scores are. If you change one of its scores, which weights change?
 """,
     mistakes="""
 In a row that may see nothing the rule A (dA - Σ dA A) is not the derivative. That row is 1/m whatever its scores are: the lowest number has swallowed them. No score moves the row, so its gradient is 0.
     np.where(allowed, dS, 0) -> dS
-Your number is not low enough for a row that may see nothing: the same number for all keys cancels, and the row attends as if there were no mask. The row should be even, 1/m for each key, and its gradient 0.
+Your number is not low enough for a row that may see nothing: the same number for all keys cancels, and the row attends as if there were no mask. The row should be uniform, 1/m for each key, and its gradient 0.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S + np.where(allowed, 0, -10_000) ; np.where(allowed, dS, 0) -> dS
 You hide the gradient and not the keys: your A still gives weight to hidden keys. A mask acts in the forward pass, and the zeros of the gradient follow.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S
@@ -156,7 +156,7 @@ The sign of the sum is wrong: dS = A (dA - Σ dA A).
     dA - mean -> dA + mean
 You return the weights. Return the gradient of the scores.
     np.where(allowed, dS, 0) -> A
-Your mask takes a few points off the hidden scores. They keep some weight then: take a number below all scores.
+Your mask lowers the hidden scores by too little, so they keep some weight. Take a number below all scores.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S - 10.0 * ~allowed || S - 100.0 * ~allowed
 """,
 )
@@ -190,7 +190,7 @@ def _sees_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_sees_cases,
     hints="""
-Each rule is a matrix of yes and no, with a row for each query and a column for each key. np.arange(L)[:, None] is the query's place and np.arange(L) the key's.
+Each rule is a matrix of yes and no, with a row for each query and a column for each key. np.arange(L)[:, None] is the query's position and np.arange(L) the key's.
 
 documents[:, None] == documents is True for each pair of tokens from the same document.
 
@@ -201,7 +201,7 @@ Two documents see each other: both tokens must be of the same one.
     same & token -> token
 Padding sees padding. All padding has the number 0, so "the same document" is not enough.
     same & token -> same
-The prefix is missing: every token of their document may see its tokens.
+The prefix is missing: its tokens may be seen by every token of their document.
     | (key < prefix) ->
 You count the prefix from the start of each document. The prefix is the first tokens of the row.
     (key < prefix) -> (key - np.array([list(documents).index(d) for d in documents]) < prefix)
@@ -209,7 +209,7 @@ In your mask the prefix hides keys. It should show more of them: a key may be se
     | (key < prefix) -> & (key < prefix)
 Every token of the prefix sees everything in your mask. The rule is about the keys of the prefix, so it sets columns, not rows.
     (key < prefix) -> (query < prefix)
-Your prefix is one token too long: prefix = 2 means the places 0 and 1.
+Your prefix is one token too long: prefix = 2 means the positions 0 and 1.
     key < prefix -> key <= prefix
 The window is missing.
     & near -> & (near | True)
@@ -221,7 +221,7 @@ The window applies to the prefix too: all rules hold together.
     past & near -> (past & near | (key < prefix))
 Your mask shows a pair if the order or the window allows it. Both have to.
     past & near -> (past | near)
-Your mask shows the future and hides the past. Keys up to the query's own place may be seen: the lower triangle.
+Your mask shows the future and hides the past. Keys up to the query's own position may be seen: the lower triangle.
     key <= query -> key >= query
 In your mask no token sees itself, but the diagonal belongs to what may be seen.
     key <= query -> key < query
@@ -380,7 +380,7 @@ That is the query in the middle of the text. Take the mean over all queries.
 Where all scores are equal, r is 1 and the formula is 0 / 0. The integrand is 1 - t there: half of the weight.
     return 0.5 -> return math.nan || return 0.0 || return 1.0
     if r == 1: -> if False:
-A share of 0 means that the mask hides. But a score of 0 is an ordinary score, and the share on the future is far from 0.
+A share of 0 means that nothing leaks. But a score of 0 is an ordinary score, and the share on the future is far from 0.
     return 0.0
 That is the share without any mask, or with e to the power of the mean score. The mean of e^s is larger than that, e^(v/2), so the visible keys get somewhat more.
     return 0.5

@@ -73,7 +73,7 @@ You leave out the sum of the exponentials. A logit is not the logarithm of a pro
     -log_p[rows, true].mean() -> -y[rows, true].mean() || -Y.data[rows, true].mean()
 [no-minus-one] The minus 1 at the true piece is missing on the way back: dY is softmax minus one-hot.
     dY[rows, true] -= 1 -> pass
-The sign of dY is wrong: it is softmax minus one-hot, so that a descent raises the true piece.
+The sign of dY is wrong: it is softmax minus one-hot, so that a descent step raises the true logit.
     d_loss * dY / len(true) -> -d_loss * dY / len(true)
 You do not divide dY by the number of tokens. The loss is their mean.
     d_loss * dY / len(true) -> d_loss * dY
@@ -89,7 +89,7 @@ You take the logarithms for the softmax on the way back: dY needs the probabilit
     dY = np.exp(log_p) -> dY = log_p.copy()
 You take the exponentials for the softmax on the way back: the sum of a row has to divide them.
     dY = np.exp(log_p) -> dY = np.exp(y)
-Only the true piece gets a gradient in yours. Every logit of a row is in the sum of the exponentials.
+Only the true piece gets a gradient in your answer. Every logit of a row is in the sum of the exponentials.
     dY = np.exp(log_p) -> dY = np.zeros_like(log_p)
 """,
 )
@@ -147,7 +147,7 @@ def _pieces_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=25,
     cases=_pieces_cases,
     hints="""
-First gather the places of each word in a list of lists: a piece that starts with ## joins the word before it, any other piece begins a new word, and [CLS] and [SEP] are in no word.
+First gather the positions of each word in a list of lists: a piece that starts with ## joins the word before it, any other piece begins a new word, and [CLS] and [SEP] are in no word.
 
 Then go through the words, sorted by the number of their first piece: sorted(words, key=lambda word: order[word[0]]).
 
@@ -160,7 +160,7 @@ You stop at the first word that does not fit. Pass it over: a shorter word may s
     continue -> break
 You choose more tokens than there is room for. Pass a word over if it does not fit.
     if chosen.sum() + len(word) > room: -> if chosen.sum() >= room:
-Your room is 15 % of the words. It is 15 % of the tokens, [CLS] and [SEP] counted.
+Your room is 15 % of the words. It should be 15 % of the tokens, [CLS] and [SEP] included.
     round(0.15 * len(pieces)) -> round(0.15 * len(words))
 [CLS] and [SEP] are missing from your 15 %. They are never chosen, but they count.
     round(0.15 * len(pieces)) -> round(0.15 * sum(len(word) for word in words))
@@ -170,11 +170,11 @@ A short text gets no room at all. There is room for at least one token.
     max(1, round(0.15 * len(pieces))) -> round(0.15 * len(pieces))
 You begin with the largest number. The words with the smallest numbers come first.
     order[word[0]] -> -order[word[0]]
-You sort by the smallest number of a word's pieces. Then long words come first more often. The number of the first piece decides.
+You sort by the smallest number of a word's pieces, so long words come first more often. The number of the first piece decides.
     order[word[0]] -> min(order[i] for i in word)
 You sort by the number of a word's last piece. The number of its first piece decides.
     order[word[0]] -> order[word[-1]]
-You go through the text from the left. The numbers in `order` say which word comes first.
+You go through the text from the left. The numbers in `order` determine which word comes first.
     order[word[0]] -> 0
 You round up. The room is rounded to the nearest whole number.
     round(0.15 * len(pieces)) -> int(np.ceil(0.15 * len(pieces)))
@@ -250,22 +250,22 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=25,
     cases=_fault_cases,
     hints="""
-Call hide many times, a few hundred, and stack what comes back: shown and labels (draws, L). labels != -100 says which tokens were chosen in each draw.
+Call hide many times, a few hundred, and stack what comes back: shown and labels (draws, L). labels != -100 shows which tokens were chosen in each draw.
 
-Four of the faults show in the chosen places: are special tokens among them, how many are there in a draw, and are they the same in every draw? The other two faults show in what became of the chosen tokens.
+Four of the faults show in the chosen positions: are special tokens among them, how many are there in a draw, and are they the same in every draw? The other two faults show in what became of the chosen tokens.
 
-If every own token has a label, there are too many labels. If only some have, but more than 15 % of the text without its padding, the padding counts. Ask for the labels first.
+If every ordinary token has a label, there are too many labels. If only some have, but more than 15 % of the text without its padding, the padding counts. Check the labels first.
 """,
     mistakes="""
-You call hide too few times. One call cannot show whether the positions change, and 10 % of three tokens are often none. Draw some hundred times.
+You call hide too few times. One call cannot show whether the positions change, and 10 % of three tokens are often none. Draw a few hundred times.
     range(400) -> range(1)
 [specials-unseen] You do not look for special tokens among the chosen ones. [CLS], [SEP] and [PAD] must never be chosen.
     if (chosen & special).any(): -> if False:
 You do not notice labels of tokens that were not chosen. With these labels the model would learn to copy.
     if chosen[:, ~special].all(): -> if False:
-You do not notice that the places never change. With this mistake the model guesses the same words in every epoch.
+You do not notice that the positions never change. With this mistake the model guesses the same words in every epoch.
     if (chosen == chosen[0]).all(): -> if False:
-You do not notice that the padding counts in the 15 %. Compare with 15 % of the tokens that are not [PAD].
+You do not notice that the padding counts towards the 15 %. Compare with 15 % of the tokens that are not [PAD].
     if (chosen.sum(axis=1) > room).any(): -> if False:
     (ids != PAD).sum() -> len(ids)
 You do not notice that every chosen token becomes [MASK].
@@ -339,15 +339,15 @@ You count [CLS] and [SEP] among the tokens that may be chosen. A pair has three 
     own = length - 3 -> own = length
 A pair has three special tokens: [CLS] and two [SEP].
     own = length - 3 -> own = length - 2 || own = length - 1
-You take 15 % of the own tokens. The 15 % are of the whole length, [CLS] and [SEP] counted.
+You take 15 % of the own tokens. The 15 % are of the whole length, [CLS] and [SEP] included.
     round(0.15 * length) -> round(0.15 * own)
 The number of chosen tokens is rounded to a whole number, and is at least 1.
     n / own -> 0.15 * length / own
-You take 15 % as the chance of a token. [CLS] and [SEP] count in the 15 %, but are never chosen, so the chance of the others is larger.
+You take 15 % as the chance of a token. [CLS] and [SEP] count towards the 15 %, but are never chosen, so the chance of the others is larger.
     n / own -> 0.15
 You count only the tokens that become [MASK]. Those are 80 % of the chosen tokens, and the others are chosen too.
     n / own -> 0.8 * n / own
-Chances of independent draws multiply. You took n / own for each draw together, as if no token could be chosen twice.
+Chances of independent draws multiply. You added n / own for each draw, as if no token could be chosen twice.
     return (1 - n / own) ** draws -> return max(0.0, 1 - draws * n / own)
 """,
 )

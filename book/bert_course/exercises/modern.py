@@ -34,7 +34,7 @@ def _widths(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=10,
     cases=_widths,
     hints="""
-How many numbers has the feed-forward part of BERT? Two matrices of d_model times d_ff, and the biases d_ff and d_model if there are biases.
+How many numbers does BERT's feed-forward part have? Two matrices of d_model times d_ff, and the biases d_ff and d_model if there are biases.
 
 A GeGLU of width w has three matrices of d_model times w. With biases it has w for the gate, w for the other inner matrix, and d_model at the end.
 
@@ -106,7 +106,7 @@ def _alibis(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Write a function for powers of two first: slopes(p) has the p numbers 2^(-8/p), its square, … down to 2^(-8).
 
-For other numbers of heads, p is the largest power of two below it: 2 ** int(math.log2(n_heads)). All of slopes(p) come first, and then the 1st, 3rd, 5th, … of slopes(2 p), as many as are missing.
+For other numbers of heads, p is the largest power of two below that number: 2 ** int(math.log2(n_heads)). All of slopes(p) come first, and then the 1st, 3rd, 5th, … of slopes(2 p), as many as are missing.
 
 The distance of tokens i and j is abs(i - j), a matrix (L, L). Give the slopes two more axes: m[:, None, None].
 """,
@@ -123,7 +123,7 @@ You take the square of the distance. ALiBi is linear in it.
     np.abs(i[:, None] - i) -> (i[:, None] - i) ** 2
 The next token has the distance 1, and the token itself 0.
     np.abs(i[:, None] - i) -> np.abs(i[:, None] - i) + 1
-You use the formula of the powers of two for every number of heads. If it is no power of two, take all of the largest power below it and every second one of twice that power.
+You use the formula of the powers of two for every number of heads. If it is not a power of two, take all of the largest power below it and every second one of twice that power.
     p = 2 ** int(math.log2(n_heads)) -> p = n_heads
 You take the slopes of the next larger power of two and drop some.
     p = 2 ** int(math.log2(n_heads)) -> p = 2 ** math.ceil(math.log2(n_heads))
@@ -131,17 +131,17 @@ From the slopes of twice the power you take the first ones. Take every second on
     slopes(2 * p)[::2] -> slopes(2 * p)
 Of the 1st, 3rd, 5th, … slope you take the last ones. Take the first ones, as many as are missing.
     slopes(2 * p)[::2][: n_heads - p] -> slopes(2 * p)[::2][2 * p - n_heads :]
-From the slopes of twice the power you take the 2nd, 4th, … Those you have already: take the 1st, 3rd, 5th, …
+From the slopes of twice the power you take the 2nd, 4th, … You have those already: take the 1st, 3rd, 5th, …
     slopes(2 * p)[::2] -> slopes(2 * p)[1::2]
 You sort the slopes. They come in the order of the text: the power's own first, then those that were filled in.
     np.r_[slopes(p), slopes(2 * p)[::2][: n_heads - p]] -> np.sort(np.r_[slopes(p), slopes(2 * p)[::2][: n_heads - p]])[::-1]
-The slopes that fill in come first. All of slopes(p) come first.
+Your slopes that fill in come first. All of slopes(p) should come first.
     np.r_[slopes(p), slopes(2 * p)[::2][: n_heads - p]] -> np.r_[slopes(2 * p)[::2][: n_heads - p], slopes(p)]
 The slopes begin with 2^(-8/p), not with 1.
     np.arange(1, n + 1) -> np.arange(n)
 Your slopes are 2^(-1), 2^(-2), … for every number of heads. The exponent is a multiple of 8/p, and ends at 8.
     2.0 ** (-8 * np.arange(1, n + 1) / n) -> 2.0 ** -np.arange(1.0, n + 1)
-Your slopes fall evenly. They are a geometric sequence: each is the first one's factor times the one before.
+Your slopes fall linearly. They are a geometric sequence: each is the first one's factor times the one before.
     2.0 ** (-8 * np.arange(1, n + 1) / n) -> np.linspace(2.0 ** (-8 / n), 2.0**-8, n)
 Brackets are missing: 2.0 ** -8 is computed first, and then multiplied. The whole fraction is the exponent.
     2.0 ** (-8 * np.arange(1, n + 1) / n) -> 2.0 ** -8 * np.arange(1, n + 1) / n
@@ -151,7 +151,7 @@ The exponent is upside down: it is 8 h / A.
     -8 * np.arange(1, n + 1) / n -> -8 / np.arange(1, n + 1)
 The powers are of 2, and not of e.
     2.0 ** ( -> np.exp(
-The slopes rise from head to head. The first head has the largest slope.
+Your slopes rise from head to head. The first head has the largest slope.
     return 2.0 ** (-8 * np.arange(1, n + 1) / n) -> return 2.0 ** (-8 * np.arange(1, n + 1) / n)[::-1]
 All heads have the same slope. Each has its own.
     m = np.r_ -> m = np.zeros(n_heads) + 0.5 + 0 * np.r_
@@ -222,7 +222,7 @@ A sign is wrong, so lengths change: a rotation has one minus.
     - a * np.sin(angle) -> + a * np.sin(angle)
 A sign is wrong, so lengths change: one of the two sines has a plus.
     + b * np.sin(angle) -> - b * np.sin(angle)
-You have overwritten a before you compute the new b: x[:, 0::2] is a view of x. Compute both first, or write to another array.
+You overwrite a before you compute the new b: x[:, 0::2] is a view of x. Compute both first, or write to another array.
     - a * np.sin(angle) -> - y[:, 0::2] * np.sin(angle)
 The exponent is twice what it should be. It is -2n / d_k, where n counts hands up to d_k/2.
     -2 * np.arange(d_k // 2) / d_k -> -4 * np.arange(d_k // 2) / d_k

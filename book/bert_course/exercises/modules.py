@@ -57,11 +57,11 @@ vars(box) gives a box's attributes by name, enumerate(items) a list's by number.
 Found once means: the same object. id(array) distinguishes objects even if they hold the same numbers.
 """,
     mistakes="""
-[no-lists] You pass lists by, so the parameters in them are not found, and no error is raised. Search each item of a list.
+[no-lists] You skip lists, so the parameters in them are not found, and no error is raised. Search each item of a list.
     elif isinstance(thing, list) -> elif False
-In a list there can be parameters, too, not only boxes.
+A list can hold parameters, too, not only boxes.
     walk(item, f"{name}.{number}") -> isinstance(item, np.ndarray) or walk(item, f"{name}.{number}")
-In a list there can be boxes, too, not only parameters.
+A list can hold boxes, too, not only parameters.
     walk(item, f"{name}.{number}") -> isinstance(item, SimpleNamespace) or walk(item, f"{name}.{number}")
 [shared-twice] A parameter that two boxes share is there twice: an optimiser would move it twice in each step. Keep its first name only.
     and id(thing) not in seen ->
@@ -74,21 +74,21 @@ Two parameters that hold the same numbers are two parameters: compare the object
     id(thing) -> (thing.shape, thing.tobytes())
 The items of a list are counted from 0.
     enumerate(thing) -> enumerate(thing, 1)
-A dot stands between the names, also in front of a number.
+Join the names with a dot, also in front of a number.
     f"{name}.{number}" -> f"{name}[{number}]" || f"{name}{number}" || f"{name}_{number}"
     f"{name}.{key}" -> f"{name}{key}" || f"{name}_{key}" || f"{name}/{key}"
 A name starts with a dot: there is nothing in front of the first attribute.
     if name else key ->
-The name of the list belongs into the address, in front of the number.
+The name of the list belongs in the address, in front of the number.
     f"{name}.{number}" -> str(number)
-The number in the list is missing, so that its items have one name, and the last one wins.
+The number in the list is missing, so its items share one name, and the last one wins.
     f"{name}.{number}" -> name
-An address is the whole way, with the names of all boxes on it: parameters of the same name in two boxes overwrite each other.
+An address is the whole path, with the names of all boxes on it: parameters of the same name in two boxes overwrite each other.
     f"{name}.{key}" if name else key -> key
-[no-boxes-inside] You do not ask the boxes inside.
+[no-boxes-inside] You do not search the boxes inside.
     walk(item, f"{name}.{key}" if name else key) -> name or walk(item, key)
     walk(item, f"{name}.{key}" if name else key) -> isinstance(item, SimpleNamespace) or walk(item, f"{name}.{key}" if name else key)
-What is no array is no parameter: leave strings, numbers and functions out.
+What is not an array is not a parameter: leave strings, numbers and functions out.
     isinstance(thing, np.ndarray) and id -> not isinstance(thing, list | SimpleNamespace) and id
 The arrays are asked for, not their shapes.
     = thing -> = thing.shape
@@ -123,7 +123,7 @@ def named_parameters(box):
 
 def _mean_square_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "no dropout", float(rng.uniform(0.5, 2)), 64, 0.125, 0.0
-    yield "BERT's width, start and dropout", 1.0, 768, 0.02, 0.1
+    yield "BERT's width, initialisation and dropout", 1.0, 768, 0.02, 0.1
     for n, p in ((100, 0.5), (7, 0.25), (3072, 0.9)):
         yield f"n = {n}, p = {p}", float(rng.uniform(0.2, 3)), n, float(rng.uniform(0.01, 0.5)), p
     yield "weights of 0", 2.0, 10, 0.0, 0.3
@@ -148,13 +148,13 @@ Dropout divides what is kept by 1 - p, so its square by (1 - p)². But only the 
     / (1 - p) -> / (1 - p) ** 2
 Dropout keeps the share 1 - p of the entries; you forgot that it also divides those by 1 - p.
     / (1 - p) -> * (1 - p)
-You have p for 1 - p: p is the probability to be dropped.
+You have p in place of 1 - p: p is the probability of being dropped.
     / (1 - p) -> * p || / max(p, 1e-9)
 You multiply by 1 + p: nearly right for small p only. What is the mean of the square exactly?
     / (1 - p) -> * (1 + p)
 You take the root of 1 - p: that is for sizes. Mean squares are asked for.
     / (1 - p) -> / math.sqrt(1 - p)
-The weights' standard deviation is given; their variance, its square, belongs into the sum.
+The weights' standard deviation is given; their variance, its square, belongs in the sum.
     std**2 -> std
 y is a sum of n products: the factor n is missing.
     n * ->
@@ -172,7 +172,7 @@ x2 is the mean square of the input already: no root.
     x2 -> math.sqrt(x2)
 The input's own mean square is missing.
     * x2 ->
-The draws of the weights are not cut in this exercise: there is no 0.88.
+The weights are not truncated in this exercise: there is no 0.88.
     std**2 -> (0.8796 * std) ** 2 || (0.88 * std) ** 2 || (0.8796256610342398 * std) ** 2
 """,
 )
@@ -230,7 +230,7 @@ SLACK = 0.95  # another draw of the weights, or another width, may measure as mu
     probes=(Probe(lambda arguments: None, _failing, decides=True),),
     rtol=0.075,  # of a mistake: the two conditions leave as much room
     hints="""
-Write σ = g / √width, and find out for which g both conditions hold at width 100. The law says that this g then serves every width.
+Write σ = g / √width, and find out for which g both conditions hold at width 100. By the law, this g then serves every width.
 
 With g = 1 the products keep their size, and the tanh takes some of it away in each layer. So g must make up for that.
 
@@ -239,7 +239,7 @@ If g is too large, the gradient grows on its way back. Try g from 1 to 2 in step
     mistakes="""
 That keeps the size of what goes through the products, and tanh shrinks it in every layer: after twenty layers too little is left. The weights have to make up for the tanh.
     1.3 -> 1 || 0.88 || 1.1
-That is PyTorch's gain for tanh, 5/3. Sizes keep well with it, but measure the gradient: over twenty layers it grows fivefold.
+That is PyTorch's gain for tanh, 5/3. It keeps sizes well, but measure the gradient: over twenty layers it grows fivefold.
     1.3 -> 5 / 3
 That is He's initialisation, made for ReLU, which loses half of its input. With tanh the gradient grows too much.
     1.3 -> math.sqrt(2)
@@ -250,7 +250,7 @@ That is the variance of the weights, or 1 over the width: σ is its root.
     g / math.sqrt(width) -> g**2 / width || g / width || 1 / width
 A wider layer has more terms in its sums, so its weights have to be smaller: divide by the root of the width.
     / math.sqrt(width) -> * math.sqrt(width)
-That start serves one width only: it has to get smaller as the width grows, as 1 over its root.
+That σ serves one width only: it has to shrink as the width grows, as 1 over its root.
     g / math.sqrt(width) -> 0.13 || 0.16 || 0.05 || 0.08
 BERT's 0.02 needs a LayerNorm and a residual connection. Here there is neither.
     g / math.sqrt(width) -> 0.02
@@ -321,7 +321,7 @@ def _other_mode(before: list[bool], returned: Any, arguments: Mapping[str, Any])
     if now == before:
         return None
     if len(set(now)) > 1:
-        return "afterwards a part of the model is in another mode than the model; train() and eval() switch every box"
+        return "afterwards a part of the model is not in the model's mode; train() and eval() switch every box"
     if now[0]:
         return "the model came in evaluation mode and is in training mode afterwards"
     return "the model came in training mode and is in evaluation mode afterwards, so training goes on without dropout"
@@ -333,7 +333,7 @@ def _other_mode(before: list[bool], returned: Any, arguments: Mapping[str, Any])
     cases=_tested_cases,
     probes=(Probe(_modes, _other_mode),),
     hints="""
-What does no_grad() switch off? Is dropout among it?
+What does no_grad() switch off? Does that include dropout?
 
 model.training is the mode in which the model came. model.train(True) and model.train(False) set it.
 """,
@@ -347,7 +347,7 @@ You switch the model's own flag and not that of the boxes inside, where the drop
     model.eval() -> model.training = False
 [stays-in-evaluation] The model stays in evaluation mode, and the next steps of training have no dropout. Put back the mode in which it came.
     model.train(was) -> pass
-[always-trains] You switch to training mode at the end whatever came. A model that came in evaluation mode should stay in it.
+[always-trains] You switch to training mode at the end in any case. A model that came in evaluation mode should stay in it.
     model.train(was) -> model.train()
 The share of wrong guesses is asked for: you return that of the right ones.
     != labels -> == labels

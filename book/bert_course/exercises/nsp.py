@@ -44,13 +44,13 @@ Your label is 0 for every pair. It is 1 if B is random.
     end - middle], 1 -> end - middle], 0
 Your label is 1 for every pair. It is 0 if B is next.
     document[middle:end], 0 -> document[middle:end], 1
-You take `other` as a place in `documents`. It counts the documents without A's own, so that B can never be of A's document.
+You take `other` as an index into `documents`. It counts the documents without A's own, so that B can never be from A's document.
     documents[other + (other >= number)] -> documents[other]
 You skip A's document one place too late. If other == number, `other` without the 1 is A's own document.
     other >= number -> other > number
-You skip a document even before A's own. Up to A's document, `other` is the place in `documents`.
+You skip a document even before A's own. Up to A's document, `other` is the index in `documents`.
     other + (other >= number) -> other + 1
-Your random B is of A's document. Take it from another one.
+Your random B is from A's document. Take it from another one.
     documents[other + (other >= number)] -> document
 Your random B begins at the first sentence of its document. Then its first words give the label away. Start at `place`.
     source[place : place + end - middle] -> source[: end - middle]
@@ -118,12 +118,12 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Think of what is left. With r sentences left the next chunk has n = min(r, most) of them. If n is 1, the pair is NotNext and r - 1 are left.
 
-If n is 2 or more: with probability 1/2 the pair is IsNext, and r - n are left. Otherwise the pair is NotNext, and r - cut are left, where cut is 1, 2, ... or n - 1, each as likely.
+If n is 2 or more: with probability 1/2 the pair is IsNext, and r - n are left. Otherwise the pair is NotNext, and r - cut are left, where cut is 1, 2, ... or n - 1, all equally likely.
 
 Let N(r) be the expected number of IsNext from r sentences, and P(r) that of all pairs: N(0) = P(0) = 0, N(r) = 1/2 (1 + N(r - n)) + 1/2 mean N(r - cut), and P(r) = 1 + 1/2 P(r - n) + 1/2 mean P(r - cut). The share is N / P at the end.
 """,
     mistakes="""
-[coin-for-all] That is the coin for every chunk. A chunk of one sentence has nothing left for B, so its pair is NotNext without a coin.
+[coin-for-all] You toss a coin for every chunk. A chunk of one sentence has nothing left for B, so its pair is NotNext without a coin.
     return 0.5
     nexts.append(nexts[left - 1]) -> nexts.append(0.5 + nexts[left - 1])
 You leave out the pairs of single sentences. They are pairs, all of them NotNext.
@@ -133,19 +133,19 @@ After a NotNext you go on after the whole chunk. The rest was not used, so it is
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - n] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - n]
 You sometimes let A be the whole chunk. A has 1 to n - 1 sentences, so that something is left for B.
     for cut in range(1, n)) / (n - 1) -> for cut in range(1, n + 1)) / n
-You let A be one sentence. It has 1 to n - 1, each as likely.
+You let A be one sentence. It has 1 to n - 1, all equally likely.
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - 1] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - 1]
-You let A be all sentences but the last. It has 1 to n - 1, each as likely.
+You let A be all sentences but the last. It has 1 to n - 1, all equally likely.
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - n + 1] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - n + 1]
-You let A be half of the chunk. It has 1 to n - 1 sentences, each as likely.
+You let A be half of the chunk. It has 1 to n - 1 sentences, all equally likely.
     sum(nexts[left - cut] for cut in range(1, n)) / (n - 1) -> nexts[left - n // 2] ; sum(pairs[left - cut] for cut in range(1, n)) / (n - 1) -> pairs[left - n // 2]
 After an IsNext you put the rest back. But B has used the rest, so the next chunk starts after it.
     0.5 * (1 + nexts[left - n]) -> 0.5 * (1 + sum(nexts[left - cut] for cut in range(1, n)) / (n - 1)) ; 0.5 * pairs[left - n] -> 0.5 * sum(pairs[left - cut] for cut in range(1, n)) / (n - 1)
 The chunk can have fewer than `most` sentences. At the end of the document it has what is left.
     n = min(left, most) -> n = most if most <= left else 1
-You take every chunk for the whole rest of the document. It has `most` sentences at most.
+You take every chunk to be the whole rest of the document. It has at most `most` sentences.
     n = min(left, most) -> n = left
-You average the shares of single documents. Add up IsNext and pairs over many documents, and divide then: a document with many pairs counts more.
+You average the shares of single documents. Add up IsNext and pairs over many documents, and then divide: a document with many pairs counts more.
     shares = [{(0, 0): 1.0}]  # by left: how likely so many IsNext in so many pairs
     for left in range(1, sentences + 1):
         n, found = min(left, most), {}
@@ -212,24 +212,24 @@ def _negative_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_negative_cases,
     hints="""
-Go through all documents but A's own, and in each through all places from which `size` sentences are left.
+Go through all documents but A's own, and in each through all positions from which `size` sentences are left.
 
 Different words: make a set of A's words and a set of the run's words. The number that counts is len(set_a & set_b).
 
-Keep the best so far with its document and place, and replace it only if a run shares *more*. Start below 0, so that a run that shares nothing can be the best too.
+Keep the best so far with its document and position, and replace it only if a run shares *more*. Start below 0, so that a run that shares nothing can be the best too.
 """,
     mistakes="""
-Your B can be of A's own document. Then topic no longer gives the label away, which makes it another task. Leave A's document out.
+Your B can be from A's own document. Then topic no longer gives the label away, which makes it another task. Leave A's document out.
     if other != number -> if True
-You count how often the shared words come in B. Count different words, or a B that repeats one word wins.
+You count how often the shared words occur in B. Count different words, or a B that repeats one word wins.
     len(set(a) & words) -> sum(word in set(a) for sentence in document[place : place + size] for word in sentence)
-You count how often the shared words come in A. Count different words.
+You count how often the shared words occur in A. Count different words.
     len(set(a) & words) -> sum(word in words for word in a)
 Of runs that share as many words you take the last. Take the first.
     shared > most -> shared >= most
 You take the run that shares the fewest words. That is the easiest negative: the count of shared words finds it.
     shared > most -> (most < 0 or shared < most)
-Your last place is missing. A run may end where its document ends.
+Your last position is missing. A run may end where its document ends.
     len(document) - size + 1 -> len(document) - size
 Your run is shorter than `size` at the end of a document. Then its length gives the label away.
     len(document) - size + 1 -> len(document)
@@ -241,13 +241,13 @@ You divide by the number of words in the run. The task counts shared words.
     len(set(a) & words) -> len(set(a) & words) / max(1, len(words))
 If nothing is shared, your function finds no run. Any run will do then, so take the first.
     most, best = -1, None -> most, best = 0, None
-You return how many words are shared. Return the document and the place.
+You return how many words are shared. Return the document and the position.
     return best -> return most
-The document comes first, then the place.
+The document comes first, then the position.
     return best -> return best[::-1]
-You count the places through all documents. Return the number of the document and the place in it.
+You count positions through all documents. Return the number of the document and the position in it.
     return best -> return best[0], sum(map(len, documents[: best[0]])) + best[1]
-You count the documents without A's own. Return its place in `documents`.
+You count the documents without A's own. Return its index in `documents`.
     return best -> return best[0] - (best[0] > number), best[1]
 """,
 )
@@ -333,7 +333,7 @@ You take 1 for IsNext. The label 0 is IsNext, 1 is NotNext.
     label == 0] -> label == 1 ] ; label == 1] -> label == 0 ]
 The test for A's own document is missing.
     if all(b[0][0] == a[0][0] for a, b in others): -> if False:
-The test of the opening is missing, or it asks pairs of both labels: whether every B with the label 1 opens a document.
+The test of the opening is missing, or it uses pairs of both labels: ask whether every B with the label 1 opens a document.
     if all(b[0][1] == 0 for _, b in others): -> if False:
     for _, b in others): -> for _, b in others + nexts):
 The test of the lengths is missing, or it looks at A. Compare the numbers of sentences of B under both labels.

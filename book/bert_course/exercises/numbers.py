@@ -65,9 +65,9 @@ You count all bits. Some of them are the sign and the exponent; np.finfo(type(st
     digits = np.finfo(type(step)).nmant + 1 -> digits = 8 * step.itemsize
 You count decimal digits. The digits of a float are binary ones.
     2.0**digits -> 10.0**np.finfo(type(step)).precision
-You raise the step to a power. The power of two says how many steps it takes: multiply the step by it.
+You raise the step to a power. The power of two is the number of steps: multiply the step by it.
     return float(step) * steps -> return float(step) ** digits
-The step comes in twice. Twice the step gives twice the total.
+The step enters twice. Twice the step gives twice the total.
     float(step) * -> float(step) ** 2 *
 That is the distance from 1 to the next float: it shows how many digits there are, but is not a total.
     return float(step) * steps -> return float(np.finfo(type(step)).eps)
@@ -114,7 +114,7 @@ Two ways work: float64 for everything, or dividing by the largest entry first. T
 The squares are computed in the dtype of g, and are 0 or infinite before they are added up. Make g wide first, then square it.
     g.astype(np.float64) -> g || g.astype(np.float32) if g.dtype == np.float64 else g
     (wide * wide).sum() -> (g * g).astype(np.float64).sum() || (g * g).sum(dtype=np.float64)
-float32 is wide enough for the squares of a float16, not for those of a float32: of 1e-30 the square is 1e-60.
+float32 is wide enough for the squares of a float16, not for those of a float32: the square of 1e-30 is 1e-60.
     g.astype(np.float64) -> g.astype(np.float32)
 [zero-by-zero] You divide by the largest entry, and where all are 0 that is 0/0.
     top = np.abs(g).max().astype(np.float64)
@@ -125,15 +125,15 @@ float32 is wide enough for the squares of a float16, not for those of a float32:
 
     top = float(g.max()) or 1.0
     return top * float(np.sqrt(((g / np.float64(top)) ** 2).sum()))
-Your last steps are in the dtype of g, which has few digits and overflows. A Python float is asked for: make g wide before you square, add up and multiply, and leave it so.
+Your last steps are in the dtype of g, which has few digits and overflows. A Python float is asked for: make g wide before you square, add up and multiply, and keep it wide.
     float(np.sqrt((wide * wide).sum())) -> float(np.sqrt((wide * wide).sum()).astype(g.dtype))
     float(np.sqrt((wide * wide).sum())) -> float(g.dtype.type(np.sqrt((wide * wide).sum())))
 
     top = np.abs(g).max() or g.dtype.type(1)
     return float(top * np.sqrt(((g / top) ** 2).sum()))
-You multiply by a fixed number before you square. It saves small entries, and large ones overflow the sooner.
+You multiply by a fixed number before you square. That saves small entries, but large ones overflow sooner.
     g.astype(np.float64) -> g * np.float32(1e15) ; float(np.sqrt((wide * wide).sum())) -> float(np.sqrt((wide * wide).sum()) / 1e15)
-You divide by the largest entry and do not multiply by it again in the end.
+You divide by the largest entry and do not multiply by it again at the end.
     top = float(np.abs(g).max()) or 1.0
     return float(np.sqrt(((g.astype(np.float64) / top) ** 2).sum()))
 The square root is missing.
@@ -142,20 +142,20 @@ That is the sum of the absolute values. The norm is the square root of the sum o
     float(np.sqrt((wide * wide).sum())) -> float(np.abs(wide).sum())
 That is the largest entry. The norm is the square root of the sum of squares.
     float(np.sqrt((wide * wide).sum())) -> float(np.abs(wide).max())
-You divide by how many entries there are. The norm is the square root of the sum, not of the mean.
+You divide by the number of entries. The norm is the square root of the sum, not of the mean.
     (wide * wide).sum() -> (wide * wide).mean()
-You replace what is infinite or not a number in the end. The digits were lost before: nothing brings them back.
+You replace what is infinite or not a number at the end. The digits were lost before: nothing brings them back.
     wide = g.astype(np.float64)
     return float(np.nan_to_num(np.sqrt((g * g).sum()), posinf=float(np.finfo(g.dtype).max)))
 You replace what is infinite among the squares. The digits were lost before: nothing brings them back.
     return float(np.sqrt(np.nan_to_num(g * g).sum(dtype=np.float64)))
 You cut off large entries so that their squares fit. They belong to the norm.
     g.astype(np.float64) -> np.clip(g, -200, 200).astype(np.float64)
-You add a small number. It keeps the root of 0 away, but the norm of zeros is 0, and that of tiny gradients is their own.
+You add a small number. It avoids the root of 0, but the norm of zeros must stay 0, and that of tiny gradients must not change.
     (wide * wide).sum() -> (wide * wide).sum() + 1e-12 || (wide * wide).sum() + 1e-8
 The norm is one number for the whole array, not one for each row.
     return float(np.sqrt((wide * wide).sum())) -> return np.sqrt((wide * wide).sum(axis=-1)) || return float(np.sqrt((wide * wide).sum(axis=-1)).sum())
-For a matrix that is another norm, its largest stretch. The task's is that of all entries as one long vector.
+For a matrix that is another norm, its largest stretch. Here the norm takes all entries as one long vector.
     return float(np.sqrt((wide * wide).sum())) -> return float(np.linalg.norm(wide, 2))
 """,
 )
@@ -198,12 +198,12 @@ Start at 1.0, double while the doubled one still fits, halve while this one does
 [rounded-down] Entries up to 65,520 are still finite: they are rounded down to 65,504, the largest float16.
     FITS = 65520.0 -> FITS = np.nextafter(65504.0, np.inf)
     FITS = 65520.0 -> FITS = 65504.0
-65,520 and more is rounded up to the next power of two, which float16 does not have: it is infinite. The limit is half a gap above 65,504.
+An entry of 65,520 or more is rounded up to the next power of two, which float16 does not have: it becomes infinite. The limit is half a gap above 65,504.
     FITS = 65520.0 -> FITS = 65536.0 || FITS = np.nextafter(65520.0, np.inf) || FITS = np.nextafter(65536.0, np.inf)
-One doubling more would still be finite: the entries may come close to the largest float16.
+After one more doubling all entries would still be finite: they may come close to the largest float16.
     return scale -> return scale / 2
     FITS = 65520.0 -> FITS = 32768.0
-One doubling less is needed: the largest entry becomes infinite.
+You double once too often: the largest entry becomes infinite.
     return scale -> return scale * 2
 You double as long as it fits, and never go below 1. Large gradients need a scale below 1.
     while top * scale >= FITS -> while False
@@ -225,11 +225,11 @@ You scale by the smallest entry. The largest overflows first.
     np.abs(g).max() -> np.abs(g)[g != 0].min()
 You round the logarithm up: then the largest entry overflows. Take the whole number below.
     return scale -> return 2.0 ** np.ceil(np.log2(65504.0 / top))
-You round the logarithm to the nearest whole number: upwards it overflows. Take the whole number below.
+You round the logarithm to the nearest whole number: rounding up can overflow. Take the whole number below.
     return scale -> return 2.0 ** round(np.log2(65504.0 / top))
 That is the exponent: the scale is 2 to that power.
     return scale -> return float(np.log2(scale))
-That is one scale for all gradients. This task has an array to fit.
+That is one scale for all gradients. Here it must fit the given array.
     return scale -> return 65536
 That is what the largest entry becomes. The number that it is multiplied by is asked for.
     return scale -> return scale * top
@@ -279,9 +279,9 @@ m1 - m = -d n2 / n and m2 - m = d n1 / n, with d = m2 - m1 and n = n1 + n2. Put 
     mistakes="""
 You add only the variances within the two blocks. Their means differ, and that spreads the rows as well.
     within + between -> within
-You add only what the difference of the means brings. The rows also spread within each block.
+You add only what the difference of the means contributes. The rows also spread within each block.
     within + between -> between
-You subtract what the difference of the means brings. It spreads the rows: add it.
+You subtract what the difference of the means contributes. It spreads the rows: add it.
     within + between -> within - between
 You take plain means of means and variances, and nothing for the difference of the means. The larger block counts more, and means that differ spread the rows.
     return (m1 + m2) / 2, (v1 + v2) / 2
@@ -291,7 +291,7 @@ You take plain means of means and variances, and nothing for the difference of t
     m1 + d * n2 / n -> (m1 + m2) / 2
 The weights of the means are exchanged: the mean moves from m1 towards m2 by the share of the second block.
     m1 + d * n2 / n -> m1 + d * n1 / n
-Far from 0 your variance has no right digit: mean of squares less square of mean subtracts two huge numbers. Use the difference of the means, which is small.
+Far from 0 your variance has no correct digit: mean of squares minus square of mean subtracts two huge numbers. Use the difference of the means, which is small.
     n = n1 + n2
     m = (n1 * m1 + n2 * m2) / n
     return m, (n1 * (v1 + m1**2) + n2 * (v2 + m2**2)) / n - m**2
@@ -306,7 +306,7 @@ That is the standard deviation: the variance is its square.
     return mean, within + between -> return mean, np.sqrt(within + between)
 That is the sum of squared deviations: divide by n.
     return mean, within + between -> return mean, (within + between) * n
-The variance comes first in yours: mean, then variance.
+You return the variance first: mean, then variance.
     return mean, within + between -> return within + between, mean
 """,
 )

@@ -40,11 +40,11 @@ k.T turns (m, d_k) into (d_k, m). The scale is the last axis of q: q.shape[-1].
     mistakes="""
 [no-scale] The scores are not scaled: with d_k entries of variance 1 their variance is d_k, and softmax picks one winner.
     / math.sqrt(q.shape[-1]) ->
-You divide by d_k; it is the square root: the standard deviation of the scores, not their variance.
+You divide by d_k, the variance of the scores. Divide by its square root, their standard deviation.
     math.sqrt(q.shape[-1]) -> q.shape[-1]
-You multiply by the square root of d_k: divide.
+You multiply by the square root of d_k. Divide by it.
     / math -> * math
-[other-scale] You divide by another number: the scores need √d_k, the square root of the length of one query.
+[other-scale] You divide by the wrong number. The scores need √d_k, the square root of the length of one query.
     math.sqrt(q.shape[-1]) -> 8 || q.shape[-1] ** 0.25
     q.shape[-1] -> q.size
 You divide the vectors by their lengths, so that the scores are cosines. The scale is one number for all, √d_k.
@@ -54,38 +54,38 @@ You divide the vectors by their lengths, so that the scores are cosines. The sca
     q.shape[-1] -> len(k)
 You take the square root of the number of queries. What makes the scores large is the length of the vectors, d_k.
     q.shape[-1] -> len(q)
-You take the length of the values for the scale; the scores are made of queries and keys, so it is theirs, d_k.
+You take the length of the values for the scale. The scores are made of queries and keys, so take their length, d_k.
     q.shape[-1] -> v.shape[-1]
-[scale-after] The scale comes after the softmax: it then shrinks the output, and the weights have been decided without it.
+[scale-after] You scale after the softmax, which shrinks the output and leaves the weights as they are. Scale the scores.
     / math.sqrt(q.shape[-1]) -> ; @ v -> / math.sqrt(q.shape[-1]) @ v
 [no-softmax] You return the scores times V: the softmax between them is missing.
     weights @ v -> scores @ v
-Softmax belongs to the scores. You take it of the values, or of the output.
+You apply softmax to the values, or to the output. Apply it to the scores.
     weights @ v -> weights_of(scores @ v) || scores @ weights_of(v)
-[each-key-sums-to-one] The weights of each key sum to 1 over the queries. It is the other way round: each query shares out 1 over the keys.
+[each-key-sums-to-one] In your answer the weights of each key sum to 1 over the queries. The weights of each query must sum to 1 over the keys.
     axis=-1 -> axis=0
-All weights together sum to 1: each query (a row) shares out 1 of its own.
+All your weights together sum to 1. The weights of each query (a row) must sum to 1.
     axis=-1, keepdims=True ->
     e / e.sum(axis=-1, keepdims=True) -> np.exp(scores) / np.exp(scores).sum() || e / e.sum()
 The weights of a query do not sum to 1: divide the exponentials by their sum over the keys.
     e / e.sum(axis=-1, keepdims=True) -> e || np.exp(scores)
 Your weights are the scores divided by their sum: take e to the power of the scores first.
     e / e.sum(axis=-1, keepdims=True) -> scores / scores.sum(axis=-1, keepdims=True)
-You scale a second time, after the softmax: it is the scores alone that are scaled.
+You scale a second time, after the softmax. Scale only the scores.
     weights @ v -> weights @ v / math.sqrt(q.shape[-1])
 You take the softmax twice: the second one makes the weights nearly equal.
     weights @ v -> weights_of(weights) @ v
-Each query takes the value of its best key alone: softmax mixes all of them.
+Each of your queries takes only the value of its best key, but softmax mixes all values.
     weights @ v -> v[scores.argmax(axis=-1)]
-Every query gets the plain mean of the values: the scores have to decide.
+Every query gets the plain mean of the values, but the scores must determine the weights.
     weights @ v -> np.full(weights.shape, 1 / len(k)) @ v
-The sign of the scores is the wrong way round: the key that fits least gets the most.
+The sign of the scores is wrong, so the key that fits least gets the most weight.
     scores = q -> scores = -q
-You hide the keys behind each query's own place, a causal mask. Here every query sees every key.
+You hide the keys after each query's own position, a causal mask. Here every query sees every key.
     largest = -> scores = np.where(np.tri(*scores.shape), scores, -np.inf); largest =
 Where V is mixed, the rows of your weights belong to the keys and the columns to the queries. Row i has to be what query i takes from each value.
     weights @ v -> weights.T @ v
-You compare keys with queries, K Qᵀ: the rows then belong to the keys. Queries ask, so they are the rows.
+You compare keys with queries, K Qᵀ, so the rows belong to the keys. They must belong to the queries, which ask.
     q @ k.T -> k @ q.T
 Q and K are multiplied without a transpose: q_i · k_j is row i times row j, Q Kᵀ.
     q @ k.T -> q @ k
@@ -93,25 +93,25 @@ You transpose Q: Qᵀ K compares features with features. q_i · k_j is row i tim
     q @ k.T -> q.T @ k
 You compare vectors with others of their own kind. A score belongs to a query and a key, Q Kᵀ.
     q @ k.T -> q @ q.T || k @ k.T
-You compare the queries with the values. They are compared with the keys; the values are what is handed over.
+You compare the queries with the values. Compare them with the keys; the values are what is handed over.
     k.T -> v.T
-`*` multiplies entry by entry: scores and mixture are matrix products, `@`.
+`*` multiplies entry by entry, but scores and mixture are matrix products, `@`.
     q @ k.T -> q * k
     weights @ v -> weights * v
     q @ k.T -> q * k ; weights @ v -> weights * v
-[mixed-keys] You mix the keys: what the weights share out is V.
+[mixed-keys] You mix the keys. The weights must mix the values, V.
     weights @ v -> weights @ k
-You return the weights: they still have to take their share of each value.
+You return the weights, which still have to be multiplied by V.
     weights @ v -> weights
-The output alone is asked for: you return the weights as well.
+You return the weights as well. Return the output alone.
     weights @ v -> weights @ v, weights || weights, weights @ v
-Row i of the output belongs to query i: yours is transposed.
+Your output is transposed. Row i belongs to query i.
     weights @ v -> (weights @ v).T
 Large scores overflow: your softmax lacks the shift by each row's largest entry.
     scores - largest -> scores
 You cut off large scores. Scores beyond the limit then count alike, and the best key no longer wins: subtract each row's largest score, which changes no weight.
     scores - largest -> np.clip(scores, -50, 50)
-You replace what is not a number in the end. The weights were lost before: subtract each row's largest score, and nothing overflows.
+You replace NaN at the end, when the weights are already lost. Subtract each row's largest score, and nothing overflows.
     scores - largest -> scores ; weights @ v -> np.nan_to_num(weights) @ v
     scores - largest -> scores ; weights @ v -> np.nan_to_num(weights @ v)
 What you subtract differs from key to key, and that changes the weights. Within a row it must be one number: the row's own largest score, axis=-1.
@@ -153,7 +153,7 @@ def _softmax_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     observed=operation,
     same_dtype=True,
     hints="""
-Forward: subtract each row's largest score, take exponentials, divide each row by its sum. All of it with NumPy, on S.data.
+Forward: subtract each row's largest score, take exponentials, divide each row by its sum. Do all of this with NumPy, on S.data.
 
 Weight j of a row moves with score k at the rate A_j (1 if j = k, else 0) - A_j A_k. The gradient for score k is the sum over j of dA_j times this rate.
 
@@ -168,29 +168,29 @@ The factor A is missing in the backward of softmax: dS = A (dA - mean).
     A * (dA - mean) -> dA - mean
 [sigmoid] That is the backward of a sigmoid. In softmax each weight depends on every score of its row.
     A * (dA - mean) -> A * (1 - A) * dA
-You take the plain mean of dA: in the backward of softmax it is weighted by A, the sum of dA times A.
+You take the plain mean of dA. In the backward of softmax the mean is weighted by A: the sum of dA times A.
     (dA * A).sum( -> dA.mean(
-You sum dA over a row: in the backward of softmax it is dA times A that is summed.
+You sum dA over a row. In the backward of softmax, sum dA times A.
     (dA * A).sum( -> dA.sum(
 You sum over the queries on the way back: each row of A has a softmax of its own, so the sum goes along the row.
     (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum(axis=-2, keepdims=True)
 You sum over all entries on the way back: each row of A has a softmax of its own, so the sum goes along the row.
     (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum()
-The row sums have lost their axis on the way back, so that NumPy lines them up with the columns: keepdims=True keeps it.
+The row sums have lost their axis on the way back, so that NumPy lines them up with the columns. Keep the axis with keepdims=True.
     (dA * A).sum(axis=-1, keepdims=True) -> (dA * A).sum(axis=-1)
-You add the weighted mean in the backward of softmax: it is subtracted.
+You add the weighted mean in the backward of softmax. Subtract it.
     dA - mean -> dA + mean
-The sign of dS is the wrong way round: a gradient points where the loss grows; the optimiser subtracts it.
+The sign of dS is wrong: a gradient shows how the loss grows, and the optimiser subtracts it.
     return (A * (dA -> return (-A * (dA
-You take the gradient of the loss as 1: dA is what comes from the layers above.
+You take dA as 1, but it comes from the layers above.
     A * (dA - mean) -> A * (1 - A.sum(axis=-1, keepdims=True)) || A * (1 - A)
-The factor of the backward is the weight A. You multiply by the score, or by its exponential.
+You multiply by the score, or by its exponential. In the backward of softmax the factor is the weight A.
     A * (dA - mean) -> S.data * (dA - mean) || powers * (dA - mean)
-You divide by the number of rows. Where the loss is a mean, dA holds that already.
+You divide by the number of rows. If the loss is a mean, dA already contains the division.
     A * (dA - mean) -> A * (dA - mean) / len(A)
-[columns] Each column sums to 1 in your A. Each row shares out 1: normalise along the last axis.
+[columns] Each column of your A sums to 1. Each row must sum to 1, so normalise along the last axis.
     powers.sum(axis=-1, keepdims=True) -> powers.sum(axis=-2, keepdims=True)
-All weights together sum to 1: each row shares out 1 of its own.
+All your weights together sum to 1, but each row must sum to 1.
     powers.sum(axis=-1, keepdims=True) -> powers.sum()
 Your weights do not sum to 1: divide the exponentials by their sum along the row.
     A = powers / powers.sum(axis=-1, keepdims=True) -> A = powers
@@ -204,9 +204,9 @@ Your softmax subtracts the largest score of all. A row far below it underflows t
     S.data.max(axis=-1, keepdims=True) -> S.data.max()
 What you subtract differs from column to column, and that changes the weights. Within a row it must be one number: the row's own largest score.
     S.data.max(axis=-1, keepdims=True) -> S.data.max(axis=-2, keepdims=True)
-That is the sigmoid of each score by itself: the entries of a row have to share out 1.
+That is the sigmoid of each score by itself, but the entries of a row must sum to 1.
     A = powers / powers.sum(axis=-1, keepdims=True) -> A = 1 / (1 + np.exp(-S.data))
-You return the logarithm of the weights. The weights themselves are asked for.
+You return the logarithm of the weights. Return the weights themselves.
     from_op(A, -> from_op(np.log(A),
 """,
 )
@@ -249,33 +249,33 @@ Your head looks to the right. Row i of the queries must point at i - 1: np.eye(L
     k=-1 -> k=1
 [itself] Each token looks at itself. Row i of the queries must point at i - 1: np.eye(L, k=-1).
     k=-1 -> k=0
-Your head looks two places to the left. One is asked for.
+Your head looks two positions to the left instead of one.
     k=-1 -> k=-2
 Your head looks to the left, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
-[everything-left] Your head looks at everything to the left. The token before it alone is asked for: one 1 in each row, np.eye(L, k=-1).
+[everything-left] Your head looks at everything to the left. Each token must look only at the token before it: one 1 in each row, np.eye(L, k=-1).
     np.eye(L, k=-1) -> np.tri(L, k=-1)
-0 times infinity is not a number. A large number is enough.
+You multiply 0 by infinity, which is not a number. A large factor is enough.
     100 * -> np.inf *
 The first row does not count: leave it out of both, as the sheet's last line does.
     A[1:] -> A ; (A @ V)[1:] -> (A @ V)
-The sign is the wrong way round: the token to the left gets the least, and all others share the rest.
+The sign is wrong, so the token to the left gets the least weight, and all others share the rest.
     100 * -> -100 *
-Your head compares words: a token then finds those with its own word, wherever they stand. Compare positions, the lower half of X.
+Your head compares words, so a token finds all tokens with its own word. Compare positions, the lower half of X.
     W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)]) -> W_Q = np.vstack([100 * np.eye(n_words), np.zeros((L, n_words))]) ; W_K = np.vstack([no_words, np.eye(L)]) -> W_K = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
 The upper half of a matrix belongs to the words, and the lower half to the positions. Yours has them the other way round.
     [no_words, 100 * np.eye(L, k=-1)] -> [100 * np.eye(L, k=-1), no_words] ; [no_words, np.eye(L)] -> [np.eye(L), no_words] ; W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.vstack([np.zeros((L, n_words)), np.eye(n_words)])
     [no_words, 100 * np.eye(L, k=-1)] -> [100 * np.eye(L, k=-1), no_words] ; [no_words, np.eye(L)] -> [np.eye(L), no_words]
-The queries or the keys are all 0: then all scores are 0, and every token gets an even mixture.
+Your queries or keys are all 0, so all scores are 0, and every token gets a uniform mixture.
     100 * np.eye(L, k=-1) -> np.zeros((L, L))
     no_words, np.eye(L)] -> no_words, np.zeros((L, L))]
-It looks at the right token and hands over its position. The word is asked for: the upper half of X.
+Your head looks at the right token but hands over its position. Hand over the word, the upper half of X.
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.vstack([np.zeros((n_words, L)), np.eye(L)])
-[whole-row] It looks at the right token and hands over its whole row, word and position. The word alone is asked for.
+[whole-row] Your head looks at the right token but hands over its whole row, word and position. Hand over the word alone.
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.eye(n_words + L)
-It hands over nothing: the values are all 0.
+Your head hands over nothing, because the values are all 0.
     W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))]) -> W_V = np.zeros((n_words + L, n_words))
-Your head looks for the word that stood before. Where a word stands twice, it cannot tell which of the two is its neighbour: compare positions.
+Your head looks for the word that came before. Where this word occurs twice, the head cannot find out which of the two is the neighbour: compare positions.
     L = len(words)
     X = np.eye(n_words)[words]
     before = np.zeros((n_words, n_words))
@@ -354,7 +354,7 @@ Draw q, k and v of shape (7, 4): as many queries as keys, and d_k = d_v, so that
 
 "ones": head(q, k, ones) must be ones, because the weights of a row sum to 1. "range": each column of the output lies between v.min(axis=0) and v.max(axis=0), because a mixture does.
 
-"order": with k[order] and v[order] for the same order, each query finds the same pairs, so the output is the same. "keys": with other keys the output must be another one.
+"order": with k[order] and v[order] for the same order, each query finds the same pairs, so the output is the same. "keys": with other keys the output must differ.
 """,
     mistakes="""
 The test with ones is missing: values of 1 must come out as 1, because the weights of a row sum to 1.
@@ -363,9 +363,9 @@ The test of the range is missing: an output outside of the values' range is no m
     if (z < v.min(axis=0) - 1e-9).any() or (z > v.max(axis=0) + 1e-9).any(): -> if False:
 The test of the order is missing: pairs of key and value in another order must give the same output.
     if not same(head(q, k[order], v[order]), z): -> if False:
-The test of the keys is missing: an output that stays the same with other keys did not look at them.
+The test of the keys is missing: a head whose output stays the same with other keys did not use them.
     if same(head(q, other, v), z): -> if False:
-Your test of the keys comes before that of the order. Where a head fails on both, the first in the list is its name.
+Your test of the keys comes before that of the order. Where a head fails both, return the first name in the list.
     if not same(head(q, k[order], v[order]), z): -> if same(head(q, other, v), z): ; return "order" -> return "keys" ; if same(head(q, other, v), z): -> if not same(head(q, k[order], v[order]), z): ; return "keys" -> return "order"
 Your test of the range looks at its top alone: a mixture is not below v.min(axis=0) either.
     (z < v.min(axis=0) - 1e-9).any() or ->
@@ -373,23 +373,23 @@ Your test of the range looks at its bottom alone: a mixture is not above v.max(a
     or (z > v.max(axis=0) + 1e-9).any() ->
 Your range is that of all values. Each column has its own: v.min(axis=0) and v.max(axis=0).
     v.min(axis=0) -> v.min() ; v.max(axis=0) -> v.max()
-You compare floats with ==. Rounding makes 0.9999999999999999 of a 1, and a right head fails: allow for a small difference, as np.allclose does.
+You compare floats with ==. Rounding turns a 1 into 0.9999999999999999, so a right head fails: allow for a small difference, as np.allclose does.
     same = np.allclose -> same = lambda x, y: (x == y).all()
     same = np.allclose -> same = lambda x, y: (x == y).all() ; - 1e-9 -> ; + 1e-9 ->
-Your other keys are the first ones and the same number added to all. That adds one number to all scores of a row, and softmax does not see it: draw new keys.
+Your other keys are the first ones with the same number added to all. That adds one number to all scores of a row, which changes no weight: draw new keys.
     head(q, other, v) -> head(q, k + 1, v)
-You change the queries. A head that takes its values for keys notices that too: change the keys alone.
+You change the queries. A head that uses its values as keys reacts to that too: change the keys alone.
     head(q, other, v) -> head(other, k, v)
-With queries and keys of ones all weights are the same, and faults in them do not show. Only the values are ones.
+You set queries and keys to 1 too. Then all weights are the same, and faults in them do not show.
     head(q, k, np.ones_like(v)) -> head(np.ones_like(q), np.ones_like(k), np.ones_like(v))
 You compare the head with a right one. That shows whether it is wrong, but not which of the four tests fails first.
     rng = np.random.default_rng(0)
     q, k, v = rng.standard_normal((3, 7, 4))
     alike = np.allclose(head(q, k, v), weights_of(q @ k.T / math.sqrt(4)) @ v)
     return "none" if alike else "keys"
-With a single key its weight is 1 whatever the scores are, so the tests cannot tell heads apart: draw several keys.
+You draw a single key. Its weight is 1 whatever the scores are, so the tests cannot distinguish heads: draw several keys.
     (3, 7, 4) -> (3, 1, 4) ; (7, 4) -> (1, 4) ; permutation(7) -> permutation(1)
-You shuffle the keys or the values alone: then the pairs are others, and a right head gives another output. Shuffle both in the same way.
+You shuffle the keys or the values alone, so the pairs change, and a right head gives another output. Shuffle both in the same way.
     k[order], v[order] -> k[order], v || k, v[order]
 You shuffle the queries too: the outputs are then shuffled with them. Leave the queries, or compare with z[order].
     head(q, k[order], v[order]) -> head(q[order], k[order], v[order])
@@ -401,7 +401,7 @@ Your test of the ones is the wrong way round: it is a fault if the output is not
     if not same(head(q, k, np.ones_like(v)), 1): -> if same(head(q, k, np.ones_like(v)), 1):
 Your range is that of each row of the values: a row is one token, and the mixture goes along the columns.
     v.min(axis=0) -> v.min(axis=1, keepdims=True) ; v.max(axis=0) -> v.max(axis=1, keepdims=True)
-The name is asked for, "none" if no test fails.
+Return the name of the test, or "none" if no test fails.
     return "none" -> return "" || return None
 """,
 )
@@ -446,19 +446,19 @@ Independent, mean 0: the variance of q_i k_i is σ_q² σ_k², and variances of 
 The score has standard deviation √d_k σ_q σ_k. By what must you multiply to make it 1?
 """,
     mistakes="""
-[no-deviations] That is right for entries of standard deviation 1 only: the deviations of q and k multiply into the score.
+[no-deviations] That is right only for entries of standard deviation 1: the deviations of q and k multiply into the score.
     std_q**2 * std_k**2 -> 1
-[no-root] The variance grows with d_k and a standard deviation with its root: √d_k.
+[no-root] Your power of d_k is wrong. The variance grows with d_k, the standard deviation with √d_k.
     = d_k -> = d_k**2 || = d_k**4 || = d_k**0.5
 You divide by the variance of the score, d_k σ_q² σ_k². Scaling by c multiplies a variance by c²: take the root.
     math.sqrt(variance) -> variance
-[upside-down] That is the standard deviation of the score itself: what brings it to 1 is one over it.
+[upside-down] That is the standard deviation of the score itself. The factor that brings it to 1 is its reciprocal.
     1 / math -> math
-That is the variance of the score: what brings its deviation to 1 is one over the root of that.
+That is the variance of the score: the factor that brings its deviation to 1 is one over the variance's root.
     1 / math.sqrt(variance) -> variance
-The root of d_k goes below the line: longer vectors make larger scores.
+The root of d_k belongs in the denominator, because longer vectors make larger scores.
     = d_k -> = 1 / d_k
-d_k does not enter: a score is a sum of d_k products, however many there are.
+Your answer does not depend on d_k, but a score is a sum of d_k products.
     = d_k * -> = || = 64 *
 The means are known to be 0, so all d_k products count: d_k, not d_k - 1.
     = d_k -> = (d_k - 1)
@@ -466,7 +466,7 @@ The means are known to be 0, so all d_k products count: d_k, not d_k - 1.
     * std_k**2 ->
 The deviation of the queries is missing: both multiply into the score.
     * std_q**2 ->
-You add the variances of q and k: the variance of a product of independent numbers is the product of theirs.
+You add the variances of q and k: the variance of a product of independent numbers is the product of their variances.
     std_q**2 * std_k**2 -> (std_q**2 + std_k**2)
 The deviations are under the root without their squares: √(d_k σ_q² σ_k²) is √d_k σ_q σ_k.
     **2 ->
@@ -479,14 +479,14 @@ The root of d_k is seldom a whole number: int and isqrt cut off what comes after
 One of the deviations is squared and the other is not: treat both alike.
     std_q**2 -> std_q**4 || std_q
     std_k**2 -> std_k**4 || std_k
-One deviation stands above the line and the other below. Larger entries make larger scores, in q as in k.
+One deviation is in the numerator and the other in the denominator. Larger entries make larger scores, in q as in k.
     std_q**2 -> std_q**-2
     std_k**2 -> std_k**-2
 `//` cuts off what comes after the point: divide with `/`.
     1 / math -> 1 // math
-You take the squares of the deviations, the variances, beside a square root of d_k: take the root of all of it.
+You multiply the root of d_k by the variances, the squares of the deviations. Take the root of the whole product.
     **2 -> **4
-The deviations go below the line too: larger entries make larger scores.
+The deviations belong in the denominator too: larger entries make larger scores.
     **2 -> **-2
 """,
 )

@@ -58,7 +58,7 @@ You correct with 1 - β instead of 1 - βᵗ: that is right in the first step on
     **t ->
     beta1**t -> beta1
     beta2**t -> beta2
-You correct with 1 - β t: β is to the power of t.
+You correct with 1 - β t: β is raised to the power t.
     **t -> * t
 The power belongs to β alone: 1 - βᵗ, not (1 - β)ᵗ.
     (1 - beta1**t) -> (1 - beta1) ** t ; (1 - beta2**t) -> (1 - beta2) ** t
@@ -74,7 +74,7 @@ You use t - 1: the first step has t = 1 and divides by 1 - β, which t - 1 makes
     (np.sqrt(v_hat) + eps) -> ((np.sqrt(v_new) + eps) / math.sqrt(1 - beta2**t))
 ε is missing: a gradient that was always 0 gives 0 / 0.
     + eps ->
-ε belongs to the root, below the line: you add it to the quotient, or to the parameter.
+ε belongs to the root, in the denominator: you add it to the quotient, or to the parameter.
     (np.sqrt(v_hat) + eps) -> np.sqrt(v_hat) + eps || np.sqrt(v_hat) - eps
 The root is missing: v is a mean of squares, and only its root has the units of the gradient.
     np.sqrt(v_hat) -> v_hat
@@ -168,16 +168,16 @@ def _clip_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     same_dtype=True,
     rtol=1e-6,  # a small number added to the norm, as PyTorch does, is right too
     hints="""
-One number for all arrays: the root of the sum of the squares of every entry of every array.
+The norm is one number for all arrays: the root of the sum of the squares of every entry of every array.
 
-If that norm is above max_norm, one factor for all, max_norm / norm; otherwise the factor 1.
+If that norm is above max_norm, multiply all by one factor, max_norm / norm; otherwise by 1.
 """,
     mistakes="""
-You limit each array's norm by itself. Then the long ones shrink and the short ones do not, and the step points elsewhere: one norm and one factor for all.
+You limit each array's norm by itself. Then the long ones shrink and the short ones do not, and the step points elsewhere: use one norm and one factor for all.
     g * scale -> g * min(1, max_norm / (math.sqrt((g**2).sum()) or 1))
-You bring each array to the limit by itself, long or short. One norm and one factor for all, and only if the norm is above the limit.
+You bring each array to the limit by itself, long or short. Use one norm and one factor for all, and only if the norm is above the limit.
     g * scale -> g * (max_norm / (math.sqrt((g**2).sum()) or 1)) || g * (max_norm / np.linalg.norm(g))
-[each-entry] You cut each entry at the limit. That turns the direction of the step; scale all entries by one factor.
+[each-entry] You cut each entry at the limit. That changes the direction of the step; scale all entries by one factor.
     g * scale -> np.clip(g, -max_norm, max_norm) || np.minimum(g, max_norm)
 You scale gradients that are below the limit too, up to it: leave those as they are.
     min(1, -> max(0,
@@ -211,7 +211,7 @@ The norm of order 2 of a matrix is its largest singular value, not the root of t
 You divide by the norm, which makes the length 1 whatever the limit: multiply by max_norm as well.
     max_norm / norm -> 1 / norm
     min(1, max_norm / norm) -> (1 / norm if norm > max_norm else 1)
-You multiply by the limit and do not divide by the norm: the length becomes another one.
+You multiply by the limit and do not divide by the norm: the length is then not the limit.
     min(1, max_norm / norm) -> (max_norm if norm > max_norm else 1)
 [upside-down] The factor is upside down: it is max_norm / norm, below 1 where the norm is above the limit.
     max_norm / norm -> norm / max_norm
@@ -219,7 +219,7 @@ You multiply by the limit and do not divide by the norm: the length becomes anot
 The number that you add to the norm is not small compared with it: the gradients become shorter than the limit.
     max_norm / norm -> max_norm / (norm + 1e-2) || max_norm / (norm + 1e-3) || max_norm / (norm + 1e-4)
     math.sqrt(squares) -> math.sqrt(squares) + 1e-3
-[norm-after] Return the norm that the gradients had before clipping, which tells you how training goes: yours is that of the clipped ones, or the limit.
+[norm-after] Return the norm that the gradients had before clipping, which shows how training goes: yours is that of the clipped ones, or the limit.
     return clipped, norm -> return clipped, math.sqrt(sum(float((g**2).sum()) for g in clipped)) || return clipped, min(norm, max_norm)
 The second value is the norm, not the factor.
     return clipped, norm -> return clipped, scale
@@ -291,7 +291,7 @@ You climb: the step is subtracted.
     moved[i] - lr -> moved[i] + lr
 You step with the u of the step before: take in the new gradient first.
     lr * u[i] -> lr * (u[i] - g[i]) / beta1
-You return what u is at the end: the parameters are asked for.
+You return the final u: the parameters are asked for.
     return moved -> return u
 You start each step from the parameters as they came: go on from where the last step ended.
     moved[i] - lr -> parameters[i] - lr
@@ -300,10 +300,10 @@ Every step's gradients count: you take those of one step only.
     in gradients: -> in gradients[-1:]:
 Only the first parameter is moved.
     range(len(parameters)) -> range(1)
-The gradients of a step stand in the order of the parameters: you take those of another one.
+The gradients of a step are in the order of the parameters: you take that of another one.
     g[i] -> g[0]
     g[i] -> g[-1 - i]
-The first gradient is the memory itself in your answer, so later steps change the caller's array.
+In your answer u is the first gradient itself, so later steps change the caller's array.
     u[i] = beta1 * u[i] + g[i] -> u[i] = g[i] if not u[i].any() else np.add(beta1 * u[i], g[i], out=u[i])
 """,
 )
@@ -338,29 +338,29 @@ def _curvature_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cases=_curvature_cases,
     rtol=3e-3,
     hints="""
-First measure. Take one direction, gradient c θ, and move the rate up until θ grows over a thousand steps. Do that for beta1 = 0, 0.5 and 0.9.
+First measure. Take one direction, gradient c θ, and raise the rate until θ grows over a thousand steps. Do that for beta1 = 0, 0.5 and 0.9.
 
 At the limit the sign of θ flips in each step and its size stays: θ, -θ, θ, … What is u then? It flips too: u = beta1 · (-u) + c θ.
 
 So u = c θ / (1 + beta1), and a step must lead from θ to -θ.
 """,
     mistakes="""
-That is SGD's limit. What flips cancels in u, so momentum bears a larger rate: measure it for beta1 = 0.5 and 0.9.
+That is SGD's limit. What flips cancels in u, so momentum tolerates a larger rate: measure it for beta1 = 0.5 and 0.9.
     2 * (1 + beta1) / -> 2 /
 The flat direction sets no limit. The rate must not be too large for the steepest.
     curvatures.max() -> curvatures.min()
-The directions do not share the limit out among them: the steepest alone sets it.
+The directions do not share the limit: the steepest alone sets it.
     curvatures.max() -> curvatures.mean() || curvatures.sum() || np.linalg.norm(curvatures)
-You divide by 1 - beta1: that is how far a gradient adds up that keeps its sign. At the limit it flips.
+You divide by 1 - beta1: that is how far a gradient that keeps its sign adds up. At the limit it flips.
     2 * (1 + beta1) / -> 2 / (1 - beta1) /
 Momentum's steps are longer where the gradient keeps its sign. At the limit the sign flips, and there they are shorter: the limit rises with beta1.
     2 * (1 + beta1) / -> 2 * (1 - beta1) / || 2 / (1 + beta1) /
-The curvature belongs below the line: a steeper valley bears a smaller rate.
+The curvature belongs in the denominator: a steeper valley needs a smaller rate.
     / curvatures.max() -> * curvatures.max()
 Half of that is the limit up to which nothing swings, for SGD. It may swing as long as it does not grow.
     2 * (1 + beta1) -> (1 + beta1)
     2 * (1 + beta1) -> 1
-You have it twice: at the limit a step leads from θ to -θ, a way of 2 θ.
+You have twice the limit: at the limit a step leads from θ to -θ, a distance of 2 θ.
     2 * (1 + beta1) -> 4 * (1 + beta1)
 That law fits beta1 = 0 and one other value. Measure at a third.
     2 * (1 + beta1) -> 2 * (1 + beta1) ** 2 || 2 * (1 + beta1**2) || 2 + beta1 || 2 + 4 * beta1
@@ -428,7 +428,7 @@ You compare with 1. The limit is an argument.
     > limit -> > 1.0001
 You stop looking too soon: with β₂ near 1 the lengths need thousands of steps to come down.
     20_001 -> 1001 || 501 || 301
-You multiply with the limit: the length itself is compared with it.
+You multiply by the limit: the length itself is compared with it.
     > limit -> > limit**2
 """,
 )

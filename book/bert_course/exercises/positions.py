@@ -37,7 +37,7 @@ table[:, 0::2] is every second column from the first on, and table[:, 1::2] is e
     mistakes="""
 Sine and cosine have changed places: the sine is column 2n, so the first row begins with 0 and 1.
     0::2] = np.sin -> 0::2] = np.cos ; 1::2] = np.cos -> 1::2] = np.sin
-All sines stand in the first half and all cosines in the second. Here the sine and the cosine of a hand stand side by side, in columns 2n and 2n + 1.
+All sines are in the first half and all cosines in the second. Here the sine and the cosine of a hand are side by side, in columns 2n and 2n + 1.
     table[:, 0::2] -> table[:, : d_model // 2] ; table[:, 1::2] -> table[:, d_model // 2 :]
 The cosine has a frequency of its own, made from its column's number. Both columns of a hand must have the frequency of hand n, or they are not a point on a circle.
     np.cos(i * omega) -> np.cos(i * 10000.0 ** (-(2 * n + 1) / d_model))
@@ -115,7 +115,7 @@ sin(iω + kω) = sin(iω) cos(kω) + cos(iω) sin(kω), and cos(iω + kω) = cos
 Each hand has a block on the diagonal, in rows and columns 2n and 2n + 1. Everything else is 0.
 """,
     mistakes="""
-Your matrix moves by -k, or by k where the vectors are columns. Here they are rows, as in row @ R, so the minus stands above the diagonal.
+Your matrix moves by -k, or by k where the vectors are columns. Here they are rows, as in row @ R, so the minus is above the diagonal.
     = -np.sin(angle) -> = np.sin(angle) ; 2 * n] = np.sin(angle) -> 2 * n] = -np.sin(angle)
 A minus is missing: cos(a + b) = cos a cos b - sin a sin b.
     = -np.sin(angle) -> = np.sin(angle)
@@ -131,7 +131,7 @@ The exponent is half of what it should be. It is -2n / d_model, where n counts h
     -2 * np.arange -> -1 * np.arange
 The exponent has the wrong sign. Later hands must be slower.
     -2 * np.arange -> 2 * np.arange
-Your blocks are made for a table with all sines in its first half. Here the two columns of a hand stand side by side.
+Your blocks are made for a table with all sines in its first half. Here the two columns of a hand are side by side.
     R[2 * n, 2 * n] -> R[n, n] ; R[2 * n, 2 * n + 1] -> R[n, n + d_model // 2] ; R[2 * n + 1, 2 * n] -> R[n + d_model // 2, n] ; R[2 * n + 1, 2 * n + 1] -> R[n + d_model // 2, n + d_model // 2]
 Sine and cosine have changed places in the blocks: for k = 0 the matrix has to be the identity.
     2 * n] = np.cos(angle) -> 2 * n] = np.sin(angle) ; = -np.sin(angle) -> = -np.cos(angle) ; 2 * n] = np.sin(angle) -> 2 * n] = np.cos(angle) ; 2 * n + 1] = np.cos(angle) -> 2 * n + 1] = np.sin(angle)
@@ -147,7 +147,7 @@ You turn in degrees, but the angle is in radians.
     enumerate(k * omega) -> enumerate(np.radians(k * omega))
 The base of the frequencies is 10000.
     10000.0 -> 1000.0 || 100000.0
-The last hand is missing. There are d_model / 2 of them, the slowest with them.
+The last hand is missing. There are d_model / 2 of them, including the slowest.
     enumerate(k * omega) -> enumerate((k * omega)[:-1])
     R = np.zeros((d_model, d_model)) -> R = np.eye(d_model) ; enumerate(k * omega) -> enumerate((k * omega)[:-1])
 """,
@@ -314,7 +314,7 @@ You test the start after the others. If several tests fail, return the name of t
     if not same(table[0], [0, 1] * (d_model // 2)): -> if not same(sines[0], 0): || if not same(cosines[0], 1):
 At position 0 the sine is 0 and the cosine is 1, not the other way round.
     [0, 1] * (d_model // 2) -> [1, 0] * (d_model // 2)
-The first half of the columns does not hold the sines. The sine and the cosine of a hand stand side by side.
+The first half of the columns does not hold the sines. The sine and the cosine of a hand are side by side.
     table[:, 0::2], table[:, 1::2] -> table[:, : d_model // 2], table[:, d_model // 2 :]
 Your frequencies lack the 2 in the exponent, -2n / d_model.
     -2 * np.arange -> -1 * np.arange

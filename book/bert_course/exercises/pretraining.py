@@ -38,18 +38,18 @@ def _language_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_language_cases,
     hints="""
-For one text and one place, the rivals are the texts that are as long and agree with it at every other place. The text is its own rival.
+For one text and one position, the rivals are the texts that are as long and agree with it at every other position. The text is its own rival.
 
 The probability of the hidden word is the weight of the text over the sum of the rivals' weights. Its cost is −log of that.
 
-Every place of every text counts, with the weight of its text: divide the weighted sum of the costs by the weighted number of places.
+Every position of every text counts, with the weight of its text: divide the weighted sum of the costs by the weighted number of positions.
 """,
     mistakes="""
-You count each text once. A text with twice the weight is told twice as often, so it counts twice in the mean.
+You count each text once. A text with twice the weight occurs twice as often, so it counts twice in the mean.
     cost += weight * -math.log(weight / sum(rivals)) -> cost += -math.log(weight / sum(rivals)) ; places += weight -> places += 1
 Among the rivals you count each text once. A text with twice the weight is twice as likely.
     weight / sum(rivals) -> 1 / len(rivals)
-That is the entropy of the words at each place, without a look at the others. A rival agrees with the text at every *other* place.
+That is the entropy of the words at each position, regardless of the others. A rival agrees with the text at every *other* position.
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text)
 Your model looks to the left only. A hidden word has words on both sides.
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[:place] == seen[0]
@@ -57,7 +57,7 @@ Your model looks to the left only. A hidden word has words on both sides.
     cost += weight * -math.log(weight / sum(rivals)) -> same = sum(w for other, w in language.items() if other[: place + 1] == text[: place + 1] and len(other) == len(text)); cost += weight * -math.log(same / sum(rivals)) ; (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[:place] == seen[0]
 Your model looks to the right only. A hidden word has words on both sides.
     (other[:place], other[place + 1 :]) == seen -> len(other) == len(text) and other[place + 1 :] == seen[1]
-Rivals are as long as the text: the number of words is seen.
+You allow rivals of another length, but the number of words is visible.
     other[place + 1 :]) == seen -> other[place + 1 : len(text)]) == seen and place < len(other)
     (other[:place], other[place + 1 :]) == seen -> all(a == b for i, (a, b) in enumerate(zip(other, text)) if i != place)
 You take the mean over texts. A floor is a mean over words, so a text of five words counts five times.
@@ -70,11 +70,11 @@ The sign is wrong: −log p is never negative.
     -math.log -> math.log
 That is −log of the mean probability. The loss is the mean of −log p.
     cost += weight * -math.log(weight / sum(rivals)) -> cost += weight * weight / sum(rivals) ; return cost / places -> return -math.log(cost / places)
-That is the best share of right guesses that draw the word by chance. The floor is the mean of −log p.
+That is the mean probability of the hidden word. The floor is the mean of −log p.
     cost += weight * -math.log(weight / sum(rivals)) -> cost += weight * weight / sum(rivals)
-You do not divide by the weights of all places.
+You do not divide by the weights of all positions.
     return cost / places -> return cost
-You compare the words that are seen and not where the gap is. A rival has its gap at the same place.
+You compare the visible words, but not where the gap is. A rival has its gap at the same position.
     [w for other, w in language.items() if (other[:place], other[place + 1 :]) == seen] -> [w for other, w in language.items() for i in range(len(other)) if other[:i] + other[i + 1 :] == seen[0] + seen[1]]
 """,
 )
@@ -107,16 +107,16 @@ def _doubt_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=25,
     cases=_doubt_cases,
     hints="""
-Write down the probability of the copied noun: r, because B is next and the noun is copied, plus (1 − r) / n, because it is not next and any noun may stand there.
+Write down the probability of the copied noun: r, because B is next and the noun is copied, plus (1 − r) / n, because it is not next and any noun may occur there.
 
 Each of the n − 1 other nouns has (1 − r) / n. The model's probabilities are the same with s in place of r.
 
 The divergence is p log(p / q) for the copy, plus n − 1 times p log(p / q) for another noun. Leave a term out if its p is 0.
 """,
     mistakes="""
-The copied noun has a second chance: if B is not next, it may stand there by accident. Add (1 − r) / n.
+The copied noun has a second chance: if B is not next, it may occur there by chance. Add (1 − r) / n.
     r + (1 - r) / n, (1 - r) / n -> r, (1 - r) / n ; s + (1 - s) / n, (1 - s) / n -> s, (1 - s) / n
-That is the divergence between the two beliefs about the pair, as if the copied noun could not stand there by accident. If B is not next, the noun is one of all n, not of the n − 1 others.
+That is the divergence between the two beliefs about the pair, as if the copied noun could not occur there by chance. If B is not next, the noun is one of all n, not of the n − 1 others.
     r + (1 - r) / n, (1 - r) / n -> r, (1 - r) / (n - 1) ; s + (1 - s) / n, (1 - s) / n -> s, (1 - s) / (n - 1)
 You count one other noun. There are n − 1 of them.
     (n - 1) * ->
@@ -124,7 +124,7 @@ You count the copied noun among the others too.
     (n - 1) * -> n *
 The divergence is the wrong way round. The texts come with the probabilities of r, so those are the weights.
     p * math.log(p / q) if p else 0.0 -> q * math.log(q / p) if p and q else 0.0
-That is the whole loss. Take the floor off: the part that remains if the model is right.
+That is the whole loss. Subtract the floor, the part that remains if the model is right.
     p * math.log(p / q) if p else 0.0 -> -p * math.log(q) if p else 0.0
 That is the floor. The cost of the doubt is what is left of the loss above it.
     p * math.log(p / q) if p else 0.0 -> -p * math.log(p) if p else 0.0
@@ -214,7 +214,7 @@ zero_grad, clip_grad_norm, optimizer.step and schedule.step run once a step. The
 The gradient of the mean is the mean of the gradients: each loss is divided by `parts` before it goes back. The order at the end is: clip, step, then the schedule.
 """,
     mistakes="""
-The loop as it was given has three faults, and yours still does what it does. Ask of each line how often it must run, and in which order.
+The given loop has three faults, and yours still has all of them. Ask of each line how often it must run, and in which order.
     losses = []
     for start in range(0, len(batches), parts):
         total = 0.0
@@ -314,7 +314,7 @@ The standard error falls with the root of n, so n is the variance over the *squa
     / error**2 -> / error
 That is the standard deviation over the square of the error. Take the variance.
     (model - floor).var(ddof=1) -> (model - floor).std(ddof=1) ; model.var(ddof=1) + floor.var(ddof=1) -> math.hypot(model.std(ddof=1), floor.std(ddof=1))
-Round up: with a word fewer the error is larger than asked.
+Round up: with one word fewer the error is too large.
     math.ceil -> round || math.floor
     [math.ceil(variance / error**2) for variance in variances] -> [variance / error**2 for variance in variances]
 The number for the same words comes first.

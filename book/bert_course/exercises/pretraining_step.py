@@ -76,7 +76,7 @@ X, pooled = parts.bert(batch, model). The chosen tokens are those with a label o
 
 The pairs' logits are pooled @ W + b, with model["seq_relationship"]. Walk back from the sum of the two losses: one walk gives all gradients.
 
-Then count the step in model["t"], clip all gradients together, and for each parameter let parts.adam_step return the new array and the new means. Matrices lose lr times 0.01 of themselves first; biases and gains, of one axis, do not. Set p.grad to None for the next step.
+Then count the step in model["t"], clip all gradients together, and for each parameter let parts.adam_step return the new array and the new means. Matrices lose lr times 0.01 of themselves first; biases and gains, which have one axis, do not. Set p.grad to None for the next step.
 """,
     mistakes="""
 [gradients-left] You leave the gradients where they are: the next step's walk adds to them. Set p.grad to None.
@@ -99,15 +99,15 @@ The weight decay lacks the learning rate.
     (1 - 0.01 * lr) -> (1 - 0.01)
 You add the decay to the gradient. AdamW shrinks the parameter itself, outside of the means.
     theta = (1 - 0.01 * lr) * p.data if p.data.ndim > 1 else p.data -> theta = p.data; g = g + 0.01 * p.data * (p.data.ndim > 1)
-You walk back from the loss of the words alone: nothing is learned of pairs.
+You walk back from the loss of the words alone: nothing is learned about pairs.
     (mlm + nsp).backward() -> (mlm + 0 * nsp).backward()
-You walk back from the loss of the pairs alone: nothing is learned of words.
+You walk back from the loss of the pairs alone: nothing is learned about words.
     (mlm + nsp).backward() -> (0 * mlm + nsp).backward()
 The loss of a step is the sum of the two, not their mean.
     (mlm + nsp).backward() -> ((mlm + nsp) / 2).backward()
 You leave out chosen tokens whose id is 0. An id of 0 is a piece like any other.
     batch["labels"] != -100 -> batch["labels"] > 0
-The losses are in the other order: the words' first, then the pairs'.
+Your losses are in the wrong order: the words' comes first, then the pairs'.
     return float(mlm.data), float(nsp.data) -> return float(nsp.data), float(mlm.data)
 """,
 )

@@ -33,12 +33,12 @@ def _mean_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=8,
     cases=_mean_cases,
     hints="""
-Padding has vectors, too, and they are not zero. Which of the inputs says where it is?
+Padding has vectors, too, and they are not zero. Which of the inputs shows where it is?
 
 Multiply by the mask, add up over the tokens, and divide by the number of tokens of *this* text. The mask needs a third axis for that: attention_mask[:, :, None].
 """,
     mistakes="""
-[padding-too] You take the mean over all places, and padding is among them. Its vectors are not zero: the mask says which ones to leave out.
+[padding-too] You take the mean over all positions, padding included. Its vectors are not zero: the mask shows which ones to leave out.
     (H * mask).sum(axis=1) / mask.sum(axis=1) -> H.mean(axis=1)
 You divide by the number of tokens, but padding's vectors are in the sum.
     (H * mask) -> H
@@ -52,7 +52,7 @@ That is the sum over the tokens. Divide it by their number.
     / mask.sum(axis=1) -> / 1
 You take [CLS]'s vector. The mean is over all tokens of the text.
     (H * mask).sum(axis=1) / mask.sum(axis=1) -> H[:, 0]
-You take the largest entry over the tokens. A mean is asked for.
+You take the largest entry over the tokens. The exercise asks for a mean.
     mask = attention_mask[:, :, None]
     return np.where(mask == 1, H, -np.inf).max(axis=1)
 You take the mean over the texts of the batch. The tokens are on the second axis.
@@ -64,13 +64,13 @@ You leave out [CLS] and [SEP]. The mean is over all tokens, special ones include
     mask = attention_mask[:, :, None].astype(H.dtype)
     mask[np.arange(len(H)), attention_mask.sum(axis=1) - 1] = 0
     return (H * mask)[:, 1:].sum(axis=1) / mask[:, 1:].sum(axis=1)
-You divide by one token less. All of them are in the sum.
+You divide by one token too few. All of them are in the sum.
     / mask.sum(axis=1) -> / (mask.sum(axis=1) - 1)
 You leave [CLS] out of the sum. The mean is over all tokens.
     (H * mask).sum(axis=1) -> (H * mask)[:, 1:].sum(axis=1)
 You use the mask the wrong way round: it has 1 for tokens and 0 for padding.
     attention_mask[:, :, None].astype(H.dtype) -> 1 - attention_mask[:, :, None]
-You divide each vector by its length as well. The mean alone is asked for.
+You divide each vector by its length as well. Only the mean is asked for.
     mask = attention_mask[:, :, None]
     pooled = (H * mask).sum(axis=1) / mask.sum(axis=1)
     return pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
@@ -117,7 +117,7 @@ Divide each row of `index` by its own length: np.linalg.norm(index, axis=1, keep
 np.argsort sorts upwards, so sort the negative scores, row by row, and keep the first k columns.
 """,
     mistakes="""
-[long-rows] You rank by dot products, and a long row of index then wins for every question that it half fits. Divide each row of index by its own length. (The question's length changes no order.)
+[long-rows] You rank by dot products, and a long row of index then wins for every question that it half fits. Divide each row of index by its own length. The question's length does not matter.
     V = index / np.linalg.norm(index, axis=1, keepdims=True) -> V = index || V = index / np.linalg.norm(index)
 You divide each column by its length. A text is a row.
     np.linalg.norm(index, axis=1, keepdims=True) -> np.linalg.norm(index, axis=0, keepdims=True)
@@ -127,9 +127,9 @@ You divide each row by the sum of its entries. Its length is the root of the sum
     np.linalg.norm(index, axis=1, keepdims=True) -> index.sum(axis=1, keepdims=True)
 You divide each row by its largest entry. Its length is the root of the sum of the squares.
     np.linalg.norm(index, axis=1, keepdims=True) -> np.abs(index).max(axis=1, keepdims=True)
-You take the mean off each row of index and off the question, too. That is a correlation; the cosine leaves rows as they are.
+You subtract the mean from each row of index and from the question. That is a correlation; the cosine leaves rows as they are.
     V = index / np.linalg.norm(index, axis=1, keepdims=True) -> index = index - index.mean(axis=1, keepdims=True); questions = questions - questions.mean(axis=1, keepdims=True); V = index / np.linalg.norm(index, axis=1, keepdims=True)
-You subtract the mean of all rows first. That can help a search, but the cosine of the rows as they are is asked for.
+You subtract the mean of all rows first. That can help a search, but the exercise asks for the cosine of the rows as they are.
     V = index / np.linalg.norm(index, axis=1, keepdims=True) -> index = index - index.mean(axis=0); V = index / np.linalg.norm(index, axis=1, keepdims=True)
 You rank by the distance of the rows as they are. Rows of length 1 have the same order by distance as by cosine; these have other lengths.
     return np.argsort(np.linalg.norm(questions[:, None] - index, axis=-1), axis=1)[:, :k]
@@ -144,7 +144,7 @@ You leave out the nearest. The questions are not among the texts, so the first i
     [:, :k] -> [:, 1 : k + 1]
 You sort over the questions. Each question has a row of scores, one for each text.
     np.argsort(-(questions @ V.T), axis=1)[:, :k] -> np.argsort(-(questions @ V.T), axis=0)[:, :k]
-You return the scores. Return the places of the texts in index.
+You return the scores. Return the texts' row indices in index.
     np.argsort(-(questions @ V.T), axis=1)[:, :k] -> -np.sort(-(questions @ V.T), axis=1)[:, :k]
 A row for each question, please: you return a column.
     [:, :k] -> [:, :k].T
@@ -215,7 +215,7 @@ Begin every name with encoder.layer.
     f"encoder.layer.{number}." -> f"layer.{number}."
 The names of a whole model begin with bert.; the names that are asked for do not.
     f"encoder.layer.{number}." -> f"bert.encoder.layer.{number}."
-You take one digit of the layer's number. A model can have more than ten layers.
+You take only one digit of the layer's number. A model can have more than ten layers.
     f"encoder.layer.{number}." -> f"encoder.layer.{number[-1]}."
 You number the layers from 1. Both lists count from 0.
     f"encoder.layer.{number}." -> f"encoder.layer.{int(number) + 1}."
@@ -304,7 +304,7 @@ Return the array's name, too.
 You name the last damaged array. The break is in the first.
     damaged = [(k, n) for k, s in enumerate(states) for n, a in s.items() if ((a == 0) & np.all([o[n] != 0 for o in states if o is not s], axis=0)).any()]
     return damaged[-1]
-You compare with one of the other files alone. If that is the broken one, the sound file looks damaged.
+You compare with only one of the other files. If that is the broken one, the sound file looks damaged.
     np.all([other[name] != 0 for other in others], axis=0) -> (states[number - 1][name] == 0) & False | (array != others[0][name]) & (others[0][name] == 0)
 You name the file that is sound: you look for entries that are not 0 where others are.
     (array == 0) & np.all([other[name] != 0 for other in others], axis=0) -> (array != 0) & np.any([other[name] == 0 for other in others], axis=0)

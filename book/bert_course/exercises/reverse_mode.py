@@ -135,7 +135,7 @@ Set the output's gradient to 1. Then, for each object from the newest back, and 
 times the local slope to the input's.
 """,
     mistakes="""
-[one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
+[one-use] You keep only one use of a value that is used more than once: add the gradients of all uses.
     source.grad += -> source.grad =
     source.grad += -> source.grad = ; reversed(order) -> _sorted_from(output, lambda v: v.inputs, 1) || _sorted_from(output, lambda v: v.inputs, -1) || _newest_first(output, lambda v: v.inputs, 0, 1) || _newest_first(output, lambda v: v.inputs, 0, -1) || _newest_first(output, lambda v: v.inputs, -1, 1) || _newest_first(output, lambda v: v.inputs, -1, -1)
     reversed(order) -> _last_path(output)
@@ -149,17 +149,17 @@ A sum has slope 1 for each of its inputs, whatever their values are.
     1 - y * y -> 1 - self.value * self.value
 You take tanh's slope at its output: 1 - tanh(y)². With y = tanh(x) it is 1 - y².
     1 - y * y -> 1 - math.tanh(y) ** 2
-That is the slope of the sigmoid, y (1 - y). Of tanh it is 1 - y².
+That is the slope of the sigmoid, y (1 - y). That of tanh is 1 - y².
     1 - y * y -> y * (1 - y)
 The square is missing in tanh's slope: 1 - y².
     1 - y * y -> 1 - y
 Along a path slopes multiply; only different paths are added.
     value.grad * slope -> (value.grad + slope)
-You pass on the local slope alone. It has to be multiplied with the gradient of the value that was computed with it.
+You pass on the local slope alone. Multiply it by the gradient of the value that was computed with it.
     value.grad * slope -> slope
-The rule of tanh leaves out the gradient of its output: the local slope has to be multiplied with it, as in a product.
+The rule of tanh leaves out the gradient of its output: multiply the local slope by it, as in a product.
     value.grad * slope -> (value.grad if len(value.inputs) == 2 else 1) * slope || (value.grad if len(value.inputs) == 2 else value.grad != 0) * slope
-You pass on the gradient without the local slope: multiply with it.
+You pass on the gradient without the local slope: multiply by it.
     value.grad * slope -> value.grad
 You look a value up by its number. Two values can be the same number and still be two: the object itself is the key.
     output.grad = 1.0 -> grad = {output.value: 1.0} ; source.grad += value.grad * slope -> grad[source.value] = grad.get(source.value, 0.0) + grad.get(value.value, 0.0) * slope ; value.grad for value in given -> grad.get(value.value, 0.0) for value in given
@@ -177,7 +177,7 @@ You start from the value that was made last; the output is what the program retu
     output.grad = 1.0 -> order[-1].grad = 1.0
 Nothing flows until the output has its own gradient, 1.
     output.grad = 1.0 -> pass
-Every gradient starts with 1. Only the output's does; the others start with 0.
+Your gradients all start with 1. Only the output's should; the others start with 0.
     self.slopes, self.grad = value, inputs, slopes, 0.0 -> self.slopes, self.grad = value, inputs, slopes, 1.0
 The gradients are in the other order: one for each number, in the order of the numbers.
     for value in given] -> for value in reversed(given)]
@@ -273,12 +273,12 @@ def gradients_of_leaves(returned: Any, arguments: Mapping[str, Any]) -> Traced:
     hints="""
 Keep a dictionary from tensors to what has arrived for them so far; at first, the output gets ones of its own shape. Which tensor may pass its gradient on first?
 
-A tensor has a higher number than its parents. So the newest in the dictionary, max(gradients, key=lambda tensor: tensor.number), has heard from all that used it: take it out with pop.
+A tensor has a higher number than its parents. So the newest in the dictionary, max(gradients, key=lambda tensor: tensor.number), has received the gradients of all that used it: take it out with pop.
 
 A leaf has no rule: add what arrived to its .grad, which may be None. Any other passes tensor.rule(dy) on, one gradient for each parent that wants one, summed back to the parent's shape by unbroadcast, and added to what the parent has.
 """,
     mistakes="""
-[one-use] Of a value that is used more than once you keep one use: the gradients of all uses are added.
+[one-use] You keep only one use of a value that is used more than once: add the gradients of all uses.
     gradients[parent] = gradients[parent] + gradient if parent in gradients else gradient -> gradients[parent] = gradient
     gradients[parent] = gradients[parent] + gradient if parent in gradients else gradient -> gradients.setdefault(parent, gradient)
 [too-early] You pass a value's gradient on before everything that used the value has been visited. Reverse topological order, newest first, rules that out.
@@ -303,13 +303,13 @@ A parent that broadcasting has stretched gets a gradient of the stretched shape.
     gradient = unbroadcast(gradient, parent.shape) -> pass
 You give a gradient to constants too. Only what has requires_grad wants one.
     if parent.requires_grad: -> if True:
-You overwrite the gradient that a leaf has from before. The walk adds to it.
+You overwrite the gradient that a leaf has from before. The walk should add to it.
     tensor.grad = dy if tensor.grad is None else tensor.grad + dy -> tensor.grad = dy
 You pass on the local slope alone. The rule needs the gradient of the value that was computed with it.
     tensor.rule(dy) -> tensor.rule(np.ones_like(dy))
 You give the rule the value itself. It needs the gradient for the value.
     tensor.rule(dy) -> tensor.rule(tensor.data)
-Of the parents of a value not all are visited: there can be any number.
+You do not visit all parents of a value: there can be any number.
     zip(tensor.parents, tensor.rule(dy), strict=True) -> zip(tensor.parents[:1], tensor.rule(dy), strict=False)
 The gradients go to the wrong parents: the rule returns them in the order of the parents.
     zip(tensor.parents, tensor.rule(dy), strict=True) -> zip(tensor.parents[::-1], tensor.rule(dy), strict=True)
@@ -363,7 +363,7 @@ Now let μ move: each x moves it by 1/n, and μ moves every term of the row by -
 The sum of (x - μ) over a row is 0, so only the direct way is left: 2 (x - μ) dv / n.
 """,
     mistakes="""
-[sample-variance] You divide by n - 1: that is the variance of a sample. LayerNorm's divides by n.
+[sample-variance] You divide by n - 1: that is the sample variance. LayerNorm's divides by n.
     / x.shape[1] -> / (x.shape[1] - 1) || / max(x.shape[1] - 1, 1)
 Your answer is 0 everywhere. The way through the mean adds 0 in the end; the direct way does not.
     return dv[:, None] * direct -> return np.zeros_like(x)
@@ -377,36 +377,36 @@ The mean has not been subtracted.
     (x - mean) -> x
 The mean is subtracted twice. What comes through it is the sum of -2 (x - μ) / n over the row, and Σ (x - μ) is 0.
     (x - mean) -> (x - 2 * mean)
-The mean is that of the whole array: each row has its own.
+You take the mean of the whole array: each row has its own.
     x.mean(axis=1, keepdims=True) -> x.mean()
 [over-columns] The mean is taken over the columns: the variance is that of a row.
     x.mean(axis=1, keepdims=True) -> x.mean(axis=0)
 The mean of the rows has lost its axis: without keepdims=True, NumPy lines it up with the columns.
     x.mean(axis=1, keepdims=True) -> x.mean(axis=1)
-What you subtract from x is n times too much. Is there a 1/n too few in that term?
+What you subtract from x is n times too much. Is a 1/n missing in that term?
     x.mean( -> x.sum(
 What you subtract from x is n times too little. Is there a 1/n too many in that term?
     (x - mean) -> (x - mean / x.shape[1])
-[by-rows] You divide by how many rows there are. The variance of a row is a mean over its n entries.
+[by-rows] You divide by the number of rows. The variance of a row is a mean over its n entries.
     / x.shape[1] -> / x.shape[0]
-You divide by how many entries there are in all. The variance of a row is a mean over its n entries.
+You divide by the number of all entries. The variance of a row is a mean over its n entries.
     / x.shape[1] -> / x.size
 You multiply by n. The variance is a mean over the n entries of a row.
     / x.shape[1] -> * x.shape[1]
 You divide by n twice: the mean of the squares has one 1/n.
     / x.shape[1] -> / x.shape[1] ** 2
-You left dv out: multiply each row with the gradient of its variance.
+You left dv out: multiply each row by the gradient of its variance.
     dv[:, None] * ->
-dv (r,) lines up with the columns when it is multiplied with (r, n): give it a second axis, dv[:, None].
+dv (r,) lines up with the columns when it is multiplied by (r, n): give it a second axis, dv[:, None].
     dv[:, None] -> dv
-You take one number for all rows out of dv. Each row has a gradient of its own.
+You take one number from dv for all rows. Each row has a gradient of its own.
     dv[:, None] -> dv.sum() || dv.mean()
 dv is a factor, and comes in once.
     dv[:, None] -> dv[:, None] ** 2
     dv[:, None] * -> dv[:, None] +
 [sign] The sign is the wrong way round: an entry above the mean raises the variance when it grows.
     (x - mean) -> (mean - x)
-The differences from the mean are squared still, or have lost their sign: the derivative of a square is twice what was squared.
+The differences from the mean are still squared, or have lost their sign: the derivative of a square is twice what was squared.
     (x - mean) -> (x - mean) ** 2 || np.abs(x - mean)
     2 * (x - mean) -> (x - mean) ** 2
 That is the derivative of the standard deviation: there is no root in the variance.
@@ -439,16 +439,16 @@ def _peak_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=15,
     cases=_peak_cases,
     hints="""
-Take n = 12 and k = 4. What is kept when the forward pass has ended? What more, while the walk goes through the last stretch?
+Take n = 12 and k = 4. What is kept when the forward pass has ended? What else is kept while the walk goes through the last stretch?
 
-n / k first inputs, and k - 1 others of the stretch that the walk is in.
+The n / k first inputs are kept, and k - 1 others of the stretch that the walk is in.
 
 Try all k from 1 to n that divide n, and return the smallest n // k + k - 1.
 """,
     mistakes="""
 [first-input-twice] You count the first input of a stretch twice: it is among the n / k that are kept already.
     + k - 1 -> + k
-You leave out one array too many. The first inputs are all kept, that of the stretch in hand among them, and its k - 1 others.
+You leave out one array too many. The first inputs are all kept, that of the current stretch among them, and its k - 1 others.
     + k - 1 -> + k - 2
 The two numbers are kept at the same time: add them.
     n // k + k - 1 -> max(n // k, k) || max(n // k, k - 1)
@@ -457,7 +457,7 @@ The two numbers are kept at the same time: add them.
     if n % k == 0 -> ; n // k -> -(-n // k)
     if n % k == 0 -> ; n // k -> n / k
     return min(peaks) -> return 2 * n**0.5 - 1 || return 2 * math.isqrt(n) - 1 || return round(2 * n**0.5 - 1) || return math.ceil(2 * n**0.5) - 1 || return int(2 * n**0.5) - 1
-That is how many layers a stretch has. The number of arrays that are kept at the worst moment is asked for.
+That is the number of layers in a stretch. The number of arrays that are kept at the worst moment is asked for.
     min(peaks) -> min(zip(peaks, stretches))[1]
 That is the square root of n, the best k for a square. The number of arrays is asked for.
     return min(peaks) -> return round(n**0.5) || return math.isqrt(n)

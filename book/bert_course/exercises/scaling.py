@@ -100,7 +100,7 @@ The ratio is upside down: a dearer size (a larger A) asks for a larger model.
     alpha * A / (beta * B) -> beta * B / (alpha * A)
 The factors α and β belong to A and B, the other way round.
     alpha * A / (beta * B) -> beta * A / (alpha * B)
-The exponent of C/6 is β over the sum: where data help fast (a large β), a budget asks for a larger model. (D before N, with the ratio upside down, gives the same.)
+The exponent of C/6 is β over the sum: where data help fast (a large β), a budget asks for a larger model. D before N, with the ratio upside down, gives the same.
     (C / 6) ** (beta / (alpha + beta)) -> (C / 6) ** (alpha / (alpha + beta))
 You spend the budget on as many tokens as parameters. The law's A, B, α and β determine how many of each.
     N = (C / 6) ** 0.5
@@ -137,11 +137,11 @@ def _spend_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a small budget", 1e10, 1e12, sizes, page
     yield "a large budget", 1e14, 1e12, sizes, page
     yield "little text", 1e14, 3e5, sizes, page
-    yield "size helps hardly", 1e12, 1e9, sizes, law(2.0, 1.0, 30000.0, 0.7)
+    yield "size hardly helps", 1e12, 1e9, sizes, law(2.0, 1.0, 30000.0, 0.7)
     yield "the sizes in no order", 1e12, 1e12, [99968, 6560, 1579520, 25408], page
     yield "little text, and size does not help", 1e14, 1e6, sizes, law(0.0, 0.5, 30000.0, 0.75)
     hardly = lambda N, D: N**-0.01 + 1 / D  # noqa: E731
-    yield "size helps hardly, and a small one reads all the text", 6e6, 1000, [10, 100_000], hardly
+    yield "size hardly helps, and a small one reads all the text", 6e6, 1000, [10, 100_000], hardly
     drawn = sorted(int(x) for x in 10 ** rng.uniform(3, 7, 6))
     yield "random sizes", float(10 ** rng.uniform(10, 13)), float(10 ** rng.uniform(6, 8)), drawn, page
 
@@ -275,7 +275,7 @@ np.percentile counts to 100, not to 1.
 The two must be drawn together: a run keeps its size and its loss.
     np.log(above[row]) -> np.log(above)
     np.log(N[row]) -> np.log(N)
-Draw runs, not their order: each row of `drawn` holds the numbers of the runs.
+Draw runs, not their order: each row of `drawn` holds the indices of the runs.
     drawn] -> np.sort(drawn, axis=1)] ; N[row] -> N[np.arange(len(row))] ; above[row] -> above[np.arange(len(row))]
 You return the mean and the spread of the exponents. Return the two ends of the interval.
     low, high = np.percentile(exponents, [5, 95]) -> low, high = np.mean(exponents), np.std(exponents)
@@ -283,7 +283,7 @@ A mean plus and minus 1.645 standard deviations is the interval of a normal dist
     low, high = np.percentile(exponents, [5, 95]) -> low, high = np.mean(exponents) + np.std(exponents) * np.array([-1.645, 1.645])
 You fit the values themselves. A power law is a straight line of logarithms.
     np.polyfit(np.log(N[row]), np.log(above[row]), 1) -> np.polyfit(N[row], above[row], 1)
-That is the other number of the line, its height. The exponent is the slope.
+That is the line's other number, its height. The exponent is the slope.
     np.log(above[row]), 1)[0] -> np.log(above[row]), 1)[1]
 You count a run once, however often it was drawn. In a bootstrap it counts as often as it comes.
     for row in drawn] -> for row in map(np.unique, drawn)]

@@ -49,7 +49,7 @@ The new cell is f times the old cell plus i times g. The new state is o times th
     mistakes="""
 Your columns are in another order. They come as i, f, g, o: input gate, forget gate, candidate, output gate.
     i, f, g, o = np.split -> f, i, g, o = np.split || i, f, o, g = np.split || i, g, f, o = np.split || o, f, g, i = np.split || i, o, f, g = np.split
-g goes through the logistic function in your cell. Then nothing negative is ever written. The candidate goes through tanh.
+g goes through the logistic function in your cell, so nothing negative is ever written. The candidate goes through tanh.
     np.tanh(g) -> _sigmoid(g)
 The candidate g needs its tanh.
     np.tanh(g) -> g
@@ -57,7 +57,7 @@ Your gates go through tanh. A gate is a share from 0 to 1, so it goes through th
     _sigmoid(i), _sigmoid(f), _sigmoid(o) -> np.tanh(i), np.tanh(f), np.tanh(o)
 There is no forget gate in your cell, as in the first LSTM of 1997. What is in the cell can never leave it. Multiply the old cell by f.
     f * c + -> c +
-You add 1 inside of the forget gate, as TensorFlow's cell does. Here b holds all of the bias.
+You add 1 inside the forget gate, as TensorFlow's cell does. Here b holds all of the bias.
     _sigmoid(f) -> _sigmoid(f + 1)
 You write with 1 - f, as a GRU does. An LSTM has an input gate of its own, i.
     i * g -> (1 - f) * g
@@ -73,7 +73,7 @@ The new cell goes through the logistic function in your state. The state is o ti
     np.tanh(c_new) -> _sigmoid(c_new)
 You carry the tanh of the cell on. The tanh is for the state only. The cell itself is f times the old cell plus i times g.
     return h_new, c_new -> return h_new, np.tanh(c_new)
-Your gates take every fourth column. The columns of a gate lie together. The first H columns are those of the input gate, and the next H those of the forget gate.
+Your gates take every fourth column. The columns of a gate lie together: the first H are those of the input gate, the next H those of the forget gate.
     np.split(z, 4, axis=-1) -> np.moveaxis(z.reshape(len(z), -1, 4), -1, 0)
 The state shows the old cell. What was just written must be visible: take the tanh of the new cell.
     np.tanh(c_new) -> np.tanh(c)
@@ -134,7 +134,7 @@ You keep one step's term of dW. The same W is used at each step, so the terms of
     dW += -> dW =
 Your terms of dW are transposed. For h W, the gradient of W is hᵀ dh: a row for each entry of the state before.
     np.outer(before[t], dh) -> np.outer(dh, before[t])
-You multiply dh by x_t. That is the gradient of a matrix that multiplies x. W multiplies the state before, h_{t-1}.
+You multiply dh by x_t. That is the gradient of a matrix that multiplies x, but W multiplies the state before, h_{t-1}.
     np.outer(before[t], dh) -> np.outer(X[t], dh)
 You multiply dh by the state after the step. W multiplies the state before it, h_{t-1}.
     np.outer(before[t], dh) -> np.outer(X[t] + before[t] @ W, dh)
@@ -327,9 +327,9 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Test the parts in the order in which they depend on each other: the labels, what is fed, the encoder without padding, the encoder with padding, a step.
 
-For the labels of [5, 6, 7] you know the right result, [5, 6, 7, 3], and so you do for what is fed: [2, 5, 6, 7].
+You know the right labels of [5, 6, 7], which are [5, 6, 7, 3], and what is then fed: [2, 5, 6, 7].
 
-For the gates, run your own cell from exercise 1 over model.table[ids], from zeros, and compare both parts of the state. For the padding, encode the same words with two zeros behind them and a mask of 1 1 0 0. For the state, compare model.step(state, 5)[1] with one step of your own cell.
+For the gates, run your own cell from exercise 1 over model.table[ids], from zeros, and compare both parts of the state. For the padding, encode the same words with two zeros after them and a mask of 1 1 0 0. For the state, compare model.step(state, 5)[1] with one step of your own cell.
 """,
     mistakes="""
 A model whose labels lack the end token passes your tests. It would never learn to stop. The labels of [5, 6, 7] are [5, 6, 7, 3].
@@ -338,9 +338,9 @@ A model that is fed the wrong words passes your tests. Fed the labels as they ar
     list(model.fed([5, 6, 7, END])) != [START, 5, 6, 7] -> False
 You look only at whether what is fed differs from the labels. A decoder that starts with the end token passes: it should start with the start token.
     list(model.fed([5, 6, 7, END])) != [START, 5, 6, 7] -> list(model.fed([5, 6, 7, END])) == [5, 6, 7, END]
-A model that reads padding passes your tests. Its translation depends on which other sentences are in the batch. Encode the same words with padding behind them.
+A model that reads padding passes your tests. Its translation depends on which other sentences are in the batch. Encode the same words with padding after them.
     not same(padded, short) -> False
-You tell the model that the padding is words: the mask must be 0 there.
+You mark the padding as words: the mask must be 0 there.
     [1, 1, 0, 0] -> [1, 1, 1, 1]
 A model with its gates in another order passes your tests. Such a model can be trained from new weights, but it reads stored weights wrongly. Compare with a cell of your own.
     not same(short, own) -> False
@@ -429,9 +429,9 @@ You take the inverse of tanh. A gate goes through the logistic function.
     math.log(f / (1 - f)) -> math.atanh(f)
 You divide the share by the distance. The gates of all steps are multiplied: f^k is the share.
     share ** (1 / distance) -> share / distance
-You let the gradient lose an equal amount at each step. It loses an equal part: f^k is the share.
+You let the gradient lose an equal amount at each step. It loses an equal fraction: f^k is the share.
     share ** (1 / distance) -> 1 - (1 - share) / distance
-You raise the share to the power of the distance. It is the gate that is raised to it: f is the k-th root of the share.
+You raise the share to the power of the distance. It is the gate that is raised to this power: f is the k-th root of the share.
     share ** (1 / distance) -> share**distance
 Your distance is one step off: k steps back multiply by k gates.
     (1 / distance) -> (1 / (distance + 1))

@@ -56,9 +56,9 @@ n, k and m differ here: a rule for a square product does not hold.
     memory > compute -> n / 6 < peak / bandwidth
 You count numbers, not bytes: a float32 has four.
     4 * ( -> 1 * (
-[other-bytes] Each number is moved once, and a float32 has four bytes: you count more for each, or fewer (eight are for float64, and bits are no bytes).
+[other-bytes] Each number is moved once, and a float32 has four bytes: you count more for each, or fewer (eight are for float64, and bits are not bytes).
     4 * ( -> 8 * ( || 2 * ( || 32 * (
-[result-not-written] The result must be written too: n m numbers more.
+[result-not-written] The result must be written too: another n m numbers.
     + n * m) -> )
 Both matrices must be read: n k numbers of the first, k m of the second.
     n * k + k * m + n * m -> n * k + n * m || k * m + n * m || n * m
@@ -91,9 +91,9 @@ Your seconds are those of one limit on every machine: the longer of the two time
     max(compute, memory) -> compute || memory
 [other-units] Your times are not in seconds: the rates are FLOPs and bytes per second, without milli, micro or giga.
     seconds = -> seconds = 1e3 * || seconds = 1e6 * || seconds = 1e9 * || seconds = 1e-9 * || seconds = 1e-12 *
-That is the rate below the roof, FLOPs per second: the FLOPs over it are the time.
+That is the rate below the roof, FLOPs per second: divide the FLOPs by it to get the time.
     max(compute, memory) -> flops / max(compute, memory)
-Your second value is no time. Work over rate is a time; rate over work is not, and neither are FLOPs per byte.
+Your second value is not a time. Work over rate is a time; rate over work is not, and neither are FLOPs per byte.
     max(compute, memory) -> 1 / max(compute, memory) || flops / moved
 You round the seconds: the times here are small parts of one, and // and int() leave nothing of them.
     max(compute, memory) -> max(compute, memory) // 1 || round(max(compute, memory), 6) || round(max(compute, memory), 9)
@@ -156,7 +156,7 @@ the ridge, that is for ever.
 d_k L / (2 (2 d_k + L)) = ridge: solve it for L, and round up.
 """,
     mistakes="""
-A negative length, or a division by zero: FLOPs per byte grow with L, but not without limit. On some machines they never reach peak / bandwidth.
+You return a negative length, or divide by zero: FLOPs per byte grow with L, but not without limit. On some machines they never reach peak / bandwidth.
     gain <= 0 -> False || gain < 0 || gain == 0 || d_k <= peak / bandwidth || 2 * d_k <= peak / bandwidth
 There is such an L on more machines than you think: FLOPs per byte come near to d_k / 2 when L is large.
     gain <= 0 -> d_k / 4 <= peak / bandwidth
@@ -172,7 +172,7 @@ Your search ends at a limit of its own, and you return the limit. On one of thes
     return min(right(d_k, peak, bandwidth), 10**4)
 
     return min(right(d_k, peak, bandwidth), 10**6)
-[last-that-waits] On some machines that is the last L that still waits for memory: the next one is asked for. (Round up.)
+[last-that-waits] On some machines that is the last L that still waits for memory: the next one is asked for, so round up.
     math.ceil(least) -> math.floor(least) || math.ceil(least) - 1 || round(least)
 A length is a whole number: round up to the first one that waits for arithmetic.
     math.ceil(least) -> least
@@ -194,7 +194,7 @@ The result of (L, d_k) times (d_k, L) has L² numbers.
 
     ridge = peak / bandwidth
     return math.ceil(2 * ridge + math.sqrt(4 * ridge**2 + 2 * ridge * d_k))
-You take (d_k, L) times (L, d_k), which sums over the tokens. The scores have a sum over d_k for each two tokens.
+You take (d_k, L) times (L, d_k), which sums over the tokens. The scores have a sum over d_k for each pair of tokens.
     gain = flops / peak - output / bandwidth -> gain = flops * d_k / peak - inputs / bandwidth ; inputs / bandwidth / gain -> 4 * d_k**2 / bandwidth / gain
 [one-matrix] Two matrices are read, Q and K: 2 d_k L numbers.
     inputs = 4 * 2 * d_k -> inputs = 4 * d_k
@@ -206,17 +206,17 @@ FLOPs per byte are half of what you take: a float32 has four bytes, and a term i
 A float32 has four bytes, and the bandwidth is in bytes. You count numbers, or bits.
     inputs = 4 * 2 * d_k -> inputs = 2 * d_k ; output = 4 -> output = 1
     inputs = 4 * -> inputs = 32 * ; output = 4 -> output = 32
-You took 64 for d_k: it is the first argument.
+You took 64 for d_k, which is the first argument.
     2 * d_k -> 2 * 64
 The rule for a square product, L / 6 FLOPs per byte, holds for L = d_k only: here L grows and d_k does not.
     return math.ceil(6 * peak / bandwidth)
 
     return math.ceil(6 * peak / bandwidth) if d_k > 2 * peak / bandwidth else math.inf
-That is peak / bandwidth itself. The L at which the scores' FLOPs per byte come to it is asked for. (It also comes out if numbers are counted for bytes and the L² scores are left out.)
+That is peak / bandwidth itself, which also comes out if numbers are counted as bytes and the L² scores are left out. The L at which the scores' FLOPs per byte reach it is asked for.
     return math.ceil(peak / bandwidth)
 
     return peak / bandwidth
-d_k / 2 is what FLOPs per byte come to when L is very large. The L at which they come to peak / bandwidth is asked for.
+d_k / 2 is what FLOPs per byte approach when L is very large. The L at which they reach peak / bandwidth is asked for.
     math.ceil(least) -> d_k / 2
 """,
 )
@@ -297,7 +297,7 @@ You compare milliseconds with a share: divide by the milliseconds of the whole s
     / total ->
 You divide by the operation's own time, so each change is judged as if nothing else took time. The share is of the whole step.
     profile[op] * (1 - 1 / times) / total -> 1 - 1 / times
-The whole step is all of the profile, also the operations that no change touches.
+The whole step is all of the profile, including the operations that no change touches.
     sum(profile.values()) -> sum(profile[op] for op, _ in changes.values())
 You divide by the time after the change, which says how much faster the step becomes. What is saved is a share of the step as it is.
     / total -> / (total - profile[op] * (1 - 1 / times))
@@ -310,7 +310,7 @@ You leave the changes in their order: the largest saving comes first.
     return sorted(worth, key=saved.__getitem__, reverse=True) -> return worth
 Those that save more than `least` are asked for; yours save less.
     saved[name] > least -> saved[name] < least
-All changes are returned: only those are asked for that save more than `least`.
+You return all changes: return only those that save more than `least`.
     saved[name] > least -> True
 The names of the changes are asked for, in a list.
     return sorted(worth, key=saved.__getitem__, reverse=True) -> return {name: saved[name] for name in worth}
@@ -381,7 +381,7 @@ three become fewer?
     y *= x
     y *= 0.5
     return y
-One pass too many: `x * x` reads x twice, np.square(x) once.
+You make one pass too many: `x * x` reads x twice, np.square(x) once.
     np.square(x) -> x * x
 The exponent has the wrong sign: y goes to x for large x, and to 0 for very negative ones.
     -2 * c * 0.044715 -> 2 * c * 0.044715 ; y -= 2 * c -> y += 2 * c
@@ -395,13 +395,13 @@ The factor is only √(2/π).
     math.sqrt(2 / math.pi) -> math.sqrt(2 * math.pi) || 2 / math.pi || math.sqrt(math.pi / 2)
 The cubic term is missing.
     y *= -2 * c * 0.044715 -> y *= 0
-The number of the tanh form is 0.044715.
+The constant of the tanh form is 0.044715.
     0.044715 -> 0.44715 || 0.0044715
-x² must still be multiplied by x: z has x and x³ in it.
+x² must still be multiplied by x: z contains x and x³.
     y *= x ->
 The term with x alone is missing.
     y -= 2 * c ->
-That is 1 / (1 + e^(-2z)), the share of x. It is multiplied by x.
+That is 1 / (1 + e^(-2z)), the share of x. Multiply it by x.
     np.divide(x, y, out=y) -> np.divide(1, y, out=y)
 The factor 1/2 is gone: y = x / (1 + e^(-2z)).
     np.divide(x, y, out=y) -> np.divide(0.5 * x, y, out=y)

@@ -44,24 +44,24 @@ The decoder reads the start token, then all labels but the last. Where a label i
 
 np.tri(T, dtype=bool) is True on and below the diagonal. Self-attention may look where this is True and where the target it reads is not padding.
 
-Cross-attention has a row for each place of the target and a column for each of the source, so its mask comes from the source.
+Cross-attention has a row for each position of the target and a column for each of the source, so its mask comes from the source.
 """,
     mistakes="""
-The decoder reads the labels as they are. Shift them one place to the right, behind the start token; otherwise the model learns to copy.
+The decoder reads the labels as they are. Shift them one position to the right, after the start token; otherwise the model learns to copy.
     ids[:, 1:] = labels[:, :-1] -> ids[:, :] = labels
-Your labels move to the left. Each place must read the word before its label.
+Your labels move to the left. Each position must read the word before its label.
     ids[:, 1:] = labels[:, :-1] -> ids[:, :-1] = labels[:, 1:]
-The start token is missing. The first place reads it.
+The start token is missing. The first position reads it.
     np.full_like(labels, start) -> np.full_like(labels, pad)
 There is still -100 in what the decoder reads. It is no id; write the id of padding.
     np.where(ids == -100, pad, ids) -> ids
 You write 0 for padding. The id of padding is the argument pad.
     np.where(ids == -100, pad, ids) -> np.where(ids == -100, 0, ids)
-A place can look at later words. Only columns up to the row's own are allowed.
+A position can look at later words. Only columns up to the row's own are allowed.
     np.tri(T, dtype=bool) -> np.ones((T, T), bool)
-Your triangle is upside down. A place looks at itself and at earlier ones, so the lower triangle is True.
+Your triangle is upside down. A position looks at itself and at earlier ones, so the lower triangle is True.
     np.tri(T, dtype=bool) -> np.tri(T, dtype=bool).T
-A place cannot look at itself. It may, because it holds the word before, not the word to predict.
+A position cannot look at itself. It may, because it holds the word before, not the word to predict.
     np.tri(T, dtype=bool) -> np.tri(T, k=-1, dtype=bool)
 Self-attention may still look at padding of the target. Both masks must allow a column.
     np.tri(T, dtype=bool) & (ids != pad)[:, None, :] -> np.tri(T, dtype=bool) & np.ones((len(ids), 1, T), bool)
@@ -70,21 +70,21 @@ You allow a column that one of the two masks allows. Both must allow it, so comb
 You hide the rows of padding. A mask hides columns, because columns are what is looked at.
     np.tri(T, dtype=bool) & (ids != pad)[:, None, :] -> np.tri(T, dtype=bool) & (ids != pad)[:, :, None]
     np.broadcast_to((source != pad)[:, None, :], (len(source), T, source.shape[1])) -> (source != pad)[:, None, :] & (ids != pad)[:, :, None]
-You hide padding where the labels have it. The decoder reads shifted words, whose padding begins one place later.
+You hide padding where the labels have it. The decoder reads shifted words, whose padding begins one position later.
     (ids != pad)[:, None, :] -> (labels != -100)[:, None, :]
 Cross-attention looks at the source, so its padding is the source's. Yours is the target's.
     np.broadcast_to((source != pad)[:, None, :], (len(source), T, source.shape[1])) -> np.broadcast_to((ids != pad)[:, None, :], (len(ids), T, T))
 Cross-attention hides nothing. The padding of the source must get no weight.
     np.broadcast_to((source != pad)[:, None, :], (len(source), T, source.shape[1])) -> np.ones((len(source), T, source.shape[1]), bool)
-Cross-attention has no sequence mask. The whole source is known, so each place may look at all of it.
+Cross-attention has no sequence mask. The whole source is known, so each position may look at all of it.
     np.broadcast_to((source != pad)[:, None, :], (len(source), T, source.shape[1])) -> (source != pad)[:, None, :] & np.tri(T, source.shape[1], dtype=bool)
-Your masks are True where a place must not look. Here True means that it may.
+Your masks are True where a position must not look. Here True means that it may.
     return ids, own, cross -> return ids, ~own, ~cross
 The order is ids, self-attention, cross-attention.
     return ids, own, cross -> return ids, cross, own || return own, cross, ids
 Return all three: the ids and both masks.
     return ids, own, cross -> return ids, own || return own, cross
-Each mask needs a row for each place of the target: (B, T, T) and (B, T, S).
+Each mask needs a row for each position of the target: (B, T, T) and (B, T, S).
     np.broadcast_to((source != pad)[:, None, :], (len(source), T, source.shape[1])) -> source != pad
 """,
 )
@@ -137,7 +137,7 @@ Each wrong word has ε. Together they share ε, so each has ε/V.
     np.full(V, eps / V) -> np.full(V, eps)
 You do not smooth. The targets are 1 - ε + ε/V for the right word, and ε/V for the others.
     np.full(V, eps / V) -> np.zeros(V) ; q[label] += 1 - eps -> q[label] = 1
-The gradient is p - q: yours has the sign the other way round, and points to where the loss falls.
+The gradient is p - q: yours has the opposite sign, and points to where the loss falls.
     return loss, p - q, lowest -> return loss, q - p, lowest
 The gradient uses the right word alone. Its targets are the smoothed ones.
     return loss, p - q, lowest -> return loss, p - (np.arange(V) == label), lowest
@@ -158,7 +158,7 @@ The order is the loss, its gradient, the lowest loss.
     return loss, p - q, lowest -> return loss, lowest, p - q
 Return three things: the loss, its gradient, and the lowest loss.
     return loss, p - q, lowest -> return loss, p - q || return loss
-You add a small number inside the logarithm, so a word that the model holds impossible costs too little. Take the logarithm of the softmax as in log_p: no number is then 0.
+You add a small number inside the logarithm, so a word that the model considers impossible costs too little. Take the logarithm of the softmax as in log_p: no number is then 0.
     loss = -(q * log_p).sum() -> loss = -(q * np.log(p + 1e-9)).sum() || loss = -(q * np.log(p + 1e-12)).sum() || loss = -(q * np.log(p + 1e-8)).sum()
 Without smoothing, some targets are 0, and 0 times log 0 is NaN. They add nothing to an entropy: leave them out.
     q[there] * np.log(q[there]) -> q * np.log(q)
@@ -201,7 +201,7 @@ def _place_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     hints="""
 Two questions decide: whose words are the columns (their padding is hidden), and is there a word in the row of columns that must not be known yet?
 
-In one step of writing, one row asks. All words that are there stand before it, and no text has padding on the right yet.
+In one step of writing, one row asks. All words so far come before it, and no text has padding on the right yet.
 
 BERT guesses hidden words, so it may look at both sides. GPT writes the next word of the text that it reads.
 """,
@@ -214,7 +214,7 @@ In cross-attention the queries come from the target, and keys and values from th
     "decoder, cross-attention": ("target", "source", ["source padding"]) -> "decoder, cross-attention": ("source", "target", ["source padding"]) || "decoder, cross-attention": ("source", "target", ["target padding"])
 The decoder's self-attention must hide later words too, or it learns from words that are not there when it writes.
     "decoder, self-attention": ("target", "target", ["later words", "target padding"]) -> "decoder, self-attention": ("target", "target", ["target padding"])
-The decoder's self-attention hides padding as well. With padding on the right the sequence mask would do it alone, but the sheet says that padding may be anywhere.
+The decoder's self-attention hides padding as well. With padding on the right the sequence mask alone would do, but in the exercise padding may be anywhere.
     "decoder, self-attention": ("target", "target", ["later words", "target padding"]) -> "decoder, self-attention": ("target", "target", ["later words"])
 The decoder's self-attention looks at the target. The source comes in with cross-attention.
     "decoder, self-attention": ("target", "target", ["later words", "target padding"]) -> "decoder, self-attention": ("target", "source", ["later words", "source padding"])
@@ -310,7 +310,7 @@ You look at the last row, which may see all words of the target. Look at the fir
     moved(later, source)[0] -> moved(later, source)[-1]
 You say "none" of every decoder.
     return name -> return "none"
-Write the name in lower case, as the sheet has it.
+Write the name in lower case, as in the exercise.
     return name -> return name.upper()
 Return one name, and not a list of names.
     return name -> return [name]
@@ -373,11 +373,11 @@ def _head_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=20,
     cases=_head_cases,
     hints="""
-For one text, weights has the axes layer, head, target word, source word. Its argmax along the last axis gives a place for each head and word.
+For one text, weights has the axes layer, head, target word, source word. Its argmax along the last axis gives a position for each head and word.
 
-Count, for each layer and head, how many words have their largest weight on a gold place. Leave out words without a gold one.
+Count, for each layer and head, how many words have their largest weight on a gold position. Leave out words without a gold one.
 
-Count over all words of all texts, not text by text. np.unravel_index turns the place of the largest share into a layer and a head.
+Count over all words of all texts, not text by text. np.unravel_index turns the index of the largest share into a layer and a head.
 """,
     mistakes="""
 You count words without a gold one as misaligned. Leave them out.
@@ -388,11 +388,11 @@ You return the head's number over all layers. Return its layer and its number wi
     np.unravel_index(shares.argmax(), shares.shape) -> (shares.argmax(), 0); return int(layer), 0, float(shares.max())
 Layer comes first, then the head.
     return int(layer), int(head), float(shares[layer, head]) -> return int(head), int(layer), float(shares[layer, head])
-You take the weight on the gold word. A word counts as 1 if its largest weight is on a gold place, and as 0 otherwise.
+You take the weight on the gold word. A word counts as 1 if its largest weight is on a gold position, and as 0 otherwise.
     best[..., t] == at -> one[:, :, t, at]
 You look at the smallest weights.
     one.argmax(axis=-1) -> one.argmin(axis=-1)
-You take the largest weight along the target. Each target word looks at the source, so the last axis is the one.
+You take the largest weight along the target. Each target word looks at the source, so use the last axis.
     one.argmax(axis=-1) -> one.argmax(axis=-2)
 You average the heads. The question is which single head is aligned.
     one.argmax(axis=-1) -> np.broadcast_to(one.mean(axis=1, keepdims=True), one.shape).argmax(axis=-1)

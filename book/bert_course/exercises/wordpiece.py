@@ -58,7 +58,7 @@ def _split_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     minutes=10,
     cases=_split_cases,
     hints="""
-Keep the place where the rest begins. Try word[start:end] for end from len(word) downwards, and move on to end when you have found a piece.
+Keep the position where the rest begins. Try word[start:end] for end from len(word) downwards, and move on to end when you have found a piece.
 
 After the first piece, every look-up has ## in front. If not even one character fits, the answer is ["[UNK]"], whatever you found before.
 """,
@@ -279,9 +279,9 @@ Of pairs that occur equally often, the first in alphabetical order comes first. 
     (-pairs[pair], pair) -> -pairs[pair]
 Of pairs that occur equally often, the first in alphabetical order comes first. You take the last.
     min(pairs, key=lambda pair: (-pairs[pair], pair)) -> max(pairs, key=lambda pair: (pairs[pair], pair))
-You go through each word from right to left. Of two places that overlap, merge the left one: ##a ##a ##a becomes ##aa ##a.
+You go through each word from right to left. Of two matches that overlap, merge the left one: ##a ##a ##a becomes ##aa ##a.
     i = 0 -> i = len(pieces) ; while i < len(pieces): -> while i >= 0: ; i += 1 -> i -= 1
-You merge only the first place in each word. A pair can occur in a word more than once.
+You merge only the first match in each word. A pair can occur in a word more than once.
     i += 1 -> i += 1 + len(pieces) * (pieces[i] == new)
 When no pair is left, stop and return what was learned, even if it is fewer than n pieces.
     break -> return []
@@ -345,7 +345,7 @@ Let best[end] be the fewest pieces that the first `end` letters need. best[0] is
 The last piece of these letters begins somewhere: best[end] is the smallest best[start] + 1 over all starts whose word[start:end] is a piece.
 """,
     mistakes="""
-You count the pieces of the longest match. Try every place where the last piece can begin, not only the first that fits.
+You count the pieces of the longest match. Try every position where the last piece can begin, not only the first that fits.
     pieces, start = 0, 0
     while start < len(word):
         ends = [end for end in range(start + 1, len(word) + 1) if ("##" if start else "") + word[start:end] in vocabulary]
@@ -353,7 +353,7 @@ You count the pieces of the longest match. Try every place where the last piece 
             return 0
         pieces, start = pieces + 1, ends[-1]
     return pieces
-You count the pieces of the longest match. Where it gets stuck, its answer ["[UNK]"] has length 1, and elsewhere it is not always the shortest way. Try every place where the last piece can begin.
+You count the pieces of the longest match. Where it gets stuck, its answer ["[UNK]"] has length 1, and elsewhere it is not always the shortest way. Try every position where the last piece can begin.
     pieces, start = 0, 0
     while start < len(word):
         ends = [end for end in range(start + 1, len(word) + 1) if ("##" if start else "") + word[start:end] in vocabulary]
@@ -365,7 +365,7 @@ You count the cuts, but a word with one cut has two pieces.
     else best[-1] -> else best[-1] - 1
 You look up every piece without ##.
     ("##" if start else "") -> ""
-You ignore the marks. At the front of a word only pieces without ## fit, and inside of it only those with ##.
+You ignore the marks. At the front of a word only pieces without ## fit, and inside it only those with ##.
     ("##" if start else "") + word[start:end] in vocabulary -> word[start:end] in {one.removeprefix("##") for one in vocabulary}
 The piece at the front of a word has no ##.
     ("##" if start else "") -> "##"
