@@ -321,7 +321,9 @@ def _other_mode(before: list[bool], returned: Any, arguments: Mapping[str, Any])
     if now == before:
         return None
     if len(set(now)) > 1:
-        return "afterwards a part of the model is not in the model's mode; train() and eval() switch every box"
+        return (
+            "afterwards a part of the model is not in the model's mode; train() and eval() switch every box"
+        )
     if now[0]:
         return "the model came in evaluation mode and is in training mode afterwards"
     return "the model came in training mode and is in evaluation mode afterwards, so training goes on without dropout"
