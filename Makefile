@@ -40,8 +40,8 @@ timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start))
 
 # Targets with ##! are for those who learn, and stand first.
 help:  ## list the targets
-	@echo "To read, to solve, to train:"; grep -E '^[a-z0-9-]+:.*##! ' $(MAKEFILE_LIST) | sed -E 's/^/  /; s/:.*##! /\t/' | expand -t 18
-	@echo "To work on the course:"; grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^/  /; s/:.*## /\t/' | expand -t 18
+	@echo "To read, to solve, to train:"; awk -F ':.*##! ' '/^[a-z0-9-]+:.*##! / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "To work on the course:"; awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Legs of everything: $(LEGS). For a release: site, epub. Commands for the rest: CONTRIBUTING.md"
 
 $(READY): pyproject.toml book/pyproject.toml requirements.txt constraints.txt

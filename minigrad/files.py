@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 
@@ -24,7 +26,7 @@ def write_atomic(path: str | os.PathLike, content: bytes) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         _write(partial, content)
-        os.replace(partial, path)
+        _move(os.replace, partial, path)
         sync_folder(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -48,13 +50,13 @@ def write_folder_atomic(folder: str | Path, files: Mapping[str, bytes]) -> None:
         sync_folder(partial)
         if folder.exists():
             remove(old)
-            os.rename(folder, old)
-        os.rename(partial, folder)
+            _move(os.rename, folder, old)
+        _move(os.rename, partial, folder)
         sync_folder(folder.parent)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         if old.exists() and not folder.exists():
-            os.rename(old, folder)
+            _move(os.rename, old, folder)
         shutil.rmtree(partial, ignore_errors=True)
         raise _cannot_save(folder, sum(map(len, files.values())), error) from error
 
@@ -80,6 +82,19 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+def _move(move: Callable[..., None], source: Path, target: Path) -> None:
+    """Rename; on Windows again, where a scanner or an indexer has the file open for a moment."""
+    for wait in (0.05, 0.2, 1.0):
+        try:
+            move(source, target)
+            return
+        except PermissionError:
+            if sys.platform != "win32":
+                raise
+            time.sleep(wait)
+    move(source, target)
+
+
 def _write(path: Path, content: bytes) -> None:
     with open(path, "wb") as file:
         file.write(content)
@@ -88,7 +103,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _cannot_save(path: Path, size: int, error: OSError) -> SaveError:
-    free = shutil.disk_usage(next(p for p in (path, *path.parents) if p.exists())).free
+    free = shutil.disk_usage(next((p for p in (path, *path.parents) if p.exists()), Path())).free
     failure = SaveError(
         f"could not save {path}: {error.strerror or error} ({size / 1e6:.1f} MB needed, "
         f"{free / 1e6:.1f} MB free); what was saved before is untouched"

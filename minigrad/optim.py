@@ -91,12 +91,13 @@ def _require_settings(owner: str, settings: Mapping[str, Any]) -> None:
 class Optimizer:
     """What all optimisers share: groups of parameters, each with its settings, and counts of steps.
 
-    parameters: parameters, or groups as dicts {"params": […], "weight_decay": 0.0, …} whose settings win over
-        the defaults. Raises ValueError for no parameters, one named twice, one that is the output of an operation or
-        requires no gradient, an unknown setting or one out of its range, TypeError for what is no parameter or number.
+    parameters: parameters, or groups as dicts {"params": […], "weight_decay": 0.0, …} whose settings override
+        the defaults. Raises ValueError for no parameters, one named twice, one that is the output of an
+        operation or requires no gradient, an unknown setting or one out of its range; TypeError for what is
+        not a parameter or a number.
 
     `steps` counts the calls of `step`, which a schedule goes by. `parameter_steps` counts for each parameter those in
-    which it had a gradient: Adam's corrections go by these, as in PyTorch.
+    which it had a gradient: Adam's corrections use these, as in PyTorch.
     """
 
     moments = 0  # how many arrays an optimiser keeps beside each parameter
@@ -162,8 +163,8 @@ class Optimizer:
     def update(self, *args: Any, **settings: Any) -> None:
         """Change parameters of a group in place: an optimiser's `update(members, step, *, lr, …)`.
 
-        members: for each parameter its array, its gradient and its moments. step: which step of theirs this
-        is, from 1. settings: the group's, which each optimiser names.
+        members: for each parameter its array, its gradient and its moments. step: the number of their step,
+        from 1. settings: the group's, which each optimiser names.
         """
         raise NotImplementedError(f"{type(self).__name__} has no update()")
 
@@ -174,7 +175,7 @@ class Optimizer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` gave; without "parameter_steps", each parameter has made all the steps.
 
-        Raises ValueError and changes nothing if it does not fit.
+        Raises ValueError and changes nothing if the state does not fit.
         """
         new = state["state"]
         have = [[tuple(a.shape) for a in arrays] for arrays in new]
@@ -223,8 +224,8 @@ class AdamW(Optimizer):
     """Adam with the weight decay outside the gradient (Loshchilov & Hutter 2019, algorithm 2).
 
     m ← β₁ m + (1-β₁) g, v ← β₂ v + (1-β₂) g², p ← p - lr λ p - lr m̂ / (√v̂ + ε), with m̂ = m / (1-β₁ᵗ) and
-    v̂ = v / (1-β₂ᵗ), t counting the steps of each parameter. One without a gradient stays as it is, and so do its
-    moments and its t.
+    v̂ = v / (1-β₂ᵗ), t counting the steps of each parameter. A parameter without a gradient stays as it is,
+    and so do its moments and its t.
     """
 
     moments = 2
@@ -291,9 +292,9 @@ class Schedule:
     """A rate that changes from step to step: each group's own rate times `factor`.
 
     `step()` after each optimiser step sets every group's rate for the next one. The whole state is the optimiser's step
-    count. A second schedule of an optimiser, as of code that runs again, begins anew at the optimiser's
-    present step, with the rates that the groups were given, or that were set by hand since. A subclass says what the
-    factor is. Raises TypeError for what is no optimiser.
+    count. A second schedule of an optimiser, as when code runs again, begins anew at the optimiser's present
+    step, with the rates that the groups were given, or that were set by hand since. A subclass defines the
+    factor. Raises TypeError for what is not an optimiser.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -347,8 +348,8 @@ class InverseSquareRootWarmup(Schedule):
     """The Transformer's schedule: d_model^-0.5 · min(step^-0.5, step · warmup_steps^-1.5), step counted from 1.
 
     A linear rise over `warmup_steps`, then a fall with the square root of the step (Vaswani et al. 2017, equation 3).
-    The optimiser's own rate is a factor before it, so give it lr=1.0 for the paper's rates. Raises ValueError unless
-    d_model and warmup_steps are at least 1.
+    The optimiser's own rate multiplies this, so give the optimiser lr=1.0 for the paper's rates. Raises
+    ValueError unless d_model and warmup_steps are at least 1.
     """
 
     def __init__(self, optimizer: Optimizer, d_model: int, warmup_steps: int) -> None:
@@ -366,9 +367,9 @@ class InverseSquareRootWarmup(Schedule):
 def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> Array:
     """Scale all gradients down together so that their joint norm is at most `max_norm`.
 
-    Returns the norm before clipping (NaN or infinite gradients are left as they are, and the norm tells), an
-    array without axes, on the GPU if the gradients are there: nothing waits until it is read with `float`.
-    Raises ValueError if max_norm is not positive, or `parameters` is an iterator that is used up.
+    Returns the norm before clipping (NaN or infinite gradients are left as they are, and the norm shows it),
+    an array without axes, on the GPU if the gradients are there: nothing waits until it is read with `float`.
+    Raises ValueError if max_norm is not positive, or `parameters` is an exhausted iterator.
     """
     if isinstance(max_norm, bool) or not isinstance(max_norm, numbers.Real):
         raise TypeError(f"clip_grad_norm: max_norm must be a number, got {max_norm!r}")
@@ -388,9 +389,9 @@ class GradScaler:
     """Loss scaling, for products in float16 (Micikevicius et al. 2018, section 3.2).
 
     A gradient below 6e-8 is 0 in float16. So the loss is multiplied by a large scale, and with it every gradient on
-    the way back; they are divided by it before they are used. When the scale was too large and something
-    became infinite, that step is left out and the next ones have half the scale; after `growth_interval`
-    steps without that, they have twice the scale again. The scale is a power of two, so it rounds nothing.
+    the way back; the gradients are divided by it before they are used. When the scale was too large and
+    something became infinite, that step is skipped and the scale is halved; after `growth_interval` steps
+    without that, the scale is doubled. The scale is a power of two, so it rounds nothing.
 
         scaler.scale(loss).backward()
         scaler.unscale_(optimizer)
@@ -433,7 +434,7 @@ class GradScaler:
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the gradients by the scale, in place, and see whether all are finite; waits for a GPU.
 
-        Raises RuntimeError if that was done since the last `update`.
+        Raises RuntimeError if that was already done since the last `update`.
         """
         if not self.enabled:
             return

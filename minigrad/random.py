@@ -48,7 +48,7 @@ def get_state() -> dict[str, int]:
 
 
 def set_state(state: dict[str, int]) -> None:
-    """Go on as from the moment when `get_state` gave `state`."""
+    """Go on from the moment at which `get_state` returned `state`."""
     global _seed, _draws
     _seed, _draws = int(state["seed"]), int(state["draws"])
 
@@ -63,14 +63,14 @@ def _next_draw() -> int:
 
 
 def generator() -> np.random.Generator:
-    """A NumPy generator of its own for one use on the host, such as the initial weights of a layer."""
+    """A new NumPy generator for one use on the host, such as the initial weights of a layer."""
     return np.random.default_rng([_seed, _next_draw()])
 
 
 def keep_mask(like: Array, shape: tuple[int, ...], p: float) -> Any:
     """A boolean array on the backend of `like`: True with probability 1 - p, what dropout keeps.
 
-    Inside `rows_of_the_whole`, raises ValueError for a number of rows that has no place there.
+    Inside `rows_of_the_whole`, raises ValueError for a number of rows that is not listed there.
     """
     kernels, keys, part = backend.of(like), mask_keys(_seed, _next_draw()), _part.get()
     if part is None:
@@ -91,12 +91,13 @@ def keep_mask(like: Array, shape: tuple[int, ...], p: float) -> Any:
 
 @contextmanager
 def rows_of_the_whole(rows: Mapping[int, Sequence[range]], draws: int | None = None) -> Iterator[None]:
-    """Draw masks as parts of larger ones inside this context: what a share of a batch does.
+    """Draw masks as parts of larger ones inside this context, as a share of a batch does.
 
-    rows: for an array of so many rows, which rows of the whole array they are, as ranges one after the other. So
-    {2: [range(4, 6)]} says that an array of two rows is rows 4 and 5 of the whole. draws: how many were made before the
-    batch, by default as many as now. All shares begin with the same count, one after the other or in threads at once,
-    and leave the same count behind. Raises ValueError for ranges that do not have as many rows, or have steps.
+    rows: by the number of rows of an array, which rows of the whole array these are, as ranges one after the
+    other. So {2: [range(4, 6)]} means that an array of two rows is rows 4 and 5 of the whole. draws: how many
+    were made before the batch, by default as many as now. All shares begin with the same count, one after the
+    other or in threads at once, and leave the same count behind. Raises ValueError for ranges that do not
+    have that many rows, or have steps.
     """
     global _draws
     for count, ranges in rows.items():

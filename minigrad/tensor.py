@@ -35,7 +35,7 @@ _no_grad_depth = ContextVar("no_grad_depth", default=0)
 class no_grad(ContextDecorator):
     """Record no graph inside this context, or in a function decorated with it: where nothing is differentiated.
 
-    Other threads go on recording. One object may be entered again, also while it is entered.
+    Other threads keep recording. One object may be entered again, even before it is left.
     """
 
     # Python raises KeyboardInterrupt where a function begins or a call returns, also here. Whatever the moment, the
@@ -76,14 +76,14 @@ class Tensor:
     """An array of floats that remembers where it came from.
 
     data: anything that `numpy.asarray` takes; it goes to the default backend (`minigrad.use`), unless it is
-        on a GPU already. Arrays of float16, float32 and float64 keep their dtype, all else becomes float32.
-        An array is not copied if it need not be; one in the other byte order, as files may have it, is.
+        on a GPU already. Arrays of float16, float32 and float64 keep their dtype; all else becomes float32.
+        An array is copied only if it must be, such as one in the other byte order, which files may have.
     requires_grad: whether gradients flow to this tensor.
-    dtype: another dtype than that of `data`.
+    dtype: a dtype other than that of `data`.
 
     Attributes: `data`, the array; `grad`, the gradient that `backward` has left here, a plain array of the
-    shape and dtype of `data`, or None. Integer ids and boolean masks are no Tensors: operations take
-    them as plain arrays. Raises TypeError for data that are no numbers, or a dtype other than the three.
+    shape and dtype of `data`, or None. Integer ids and boolean masks are not Tensors: operations take them as
+    plain arrays. Raises TypeError for data that are not numbers, or a dtype other than these three.
     """
 
     __slots__ = ("__weakref__", "data", "grad", "hooks", "node", "requires_grad")
@@ -123,8 +123,8 @@ class Tensor:
         parents: the input tensors, in the order in which `backward` returns their gradients.
         backward: takes dy, an array of the shape of `y`; returns one array per parent, of that parent's
             shape and dtype, or None where no gradient flows. It must hold on to arrays, never to the output
-            Tensor, and return `dy`, a view, or an array that it has made; one that it saved only if nobody
-            reads it again, for `backward` runs once.
+            Tensor, and return `dy`, a view, or an array that it has made; it may return a saved one only if
+            nothing reads that again, for `backward` runs once.
         """
         parents = tuple(parents)
         output = Tensor.wrap(as_array(y))
@@ -170,7 +170,7 @@ class Tensor:
 
     @property
     def T(self) -> Tensor:
-        """The tensor with its two axes swapped. Raises ValueError for more axes: say which with transpose()."""
+        """The tensor with its two axes swapped. Raises ValueError for more axes; transpose() takes two."""
         if self.ndim > 2:
             raise ValueError(f"T is for up to two axes, this tensor has shape {self.shape}: use transpose()")
         return self.permute(tuple(reversed(range(self.ndim))))
@@ -293,10 +293,10 @@ class Tensor:
     def register_post_accumulate_grad_hook(self, hook: Hook) -> HookHandle:
         """Call `hook(tensor)` in each `backward()`, as soon as this leaf's gradient is complete and in `.grad`.
 
-        The name and the meaning are PyTorch's. `backward()` goes on when the hook returns; what the hook raises ends
-        it, and then some leaves have their gradients and others not. Where no gradient comes, no hook is called.
-        `remove()` of what this returns takes the hook away. A copy of the tensor has no hooks. Raises RuntimeError
-        for the output of an operation, or a tensor that does not require a gradient.
+        Name and meaning are PyTorch's. `backward()` goes on when the hook returns; what the hook raises ends
+        it, and then some leaves have their gradients and others do not. For a leaf without a gradient no hook
+        is called. `remove()` of the returned handle takes the hook away. A copy of the tensor has no hooks.
+        Raises RuntimeError for the output of an operation, or a tensor that does not require a gradient.
         """
         if self.node is not None or not self.requires_grad:
             what = "requires no gradient" if self.node is None else f"is the output of {self.node.op}"
@@ -308,11 +308,11 @@ class Tensor:
     def backward(self, gradient: Tensor | ArrayLike | None = None) -> None:
         """Add the gradient of this tensor to `.grad` of every leaf that it was computed from.
 
-        gradient: the cotangent dy, of the shape of this tensor; a tensor with one entry may leave it out,
-            and it is 1.
+        gradient: the cotangent dy, of the shape of this tensor; for a tensor with one entry it may be left
+            out, and is then 1.
 
-        The graph is freed on the way. Raises RuntimeError if there is no graph, or none any more, ValueError
-        if `gradient` has another shape or is missing.
+        The graph is freed on the way. Raises RuntimeError if there is no graph, or it has been freed;
+        ValueError if `gradient` has another shape or is missing.
         """
         if not self.requires_grad:
             why = "none of its inputs has requires_grad=True, or it was computed under no_grad()"

@@ -14,7 +14,6 @@ import numpy as np
 # --- An engine: chapters 1 and 2 -------------------------------------------------------------------------
 class Tensor:
     """An array of float32 that remembers the operation that made it, and what it was made from."""
-
     made = 0  # counts tensors, so that each has a higher number than its parents
 
     def __init__(self, data, requires_grad=False):
@@ -347,4 +346,5 @@ def main(path, steps=2000):
         print(f"\n{' '.join(shown).replace(' ##', '')}\n    it was {sentence[gap]}; the model: {guesses}")
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")  # not every output holds every sign
     sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])) if len(sys.argv) in (2, 3) else __doc__)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import processes
+from minigrad import files
 from minigrad.files import SaveError, write_atomic, write_folder_atomic
 
 pytestmark = pytest.mark.no_arrays
@@ -35,9 +36,34 @@ def test_a_file_is_written_and_replaced(tmp_path):
 
 
 def test_a_folder_is_written_and_replaced(tmp_path):
-    for files in ({"a": b"1", "b": b"2"}, {"b": b"3", "c": b""}):
-        write_folder_atomic(tmp_path / "deep" / "folder", files)
-        assert contents(tmp_path / "deep") == {f"folder/{name}": text for name, text in files.items()}
+    for folder in ({"a": b"1", "b": b"2"}, {"b": b"3", "c": b""}):
+        write_folder_atomic(tmp_path / "deep" / "folder", folder)
+        assert contents(tmp_path / "deep") == {f"folder/{name}": text for name, text in folder.items()}
+
+
+@pytest.mark.parametrize(
+    ("system", "refused", "whole"), [("win32", 3, True), ("win32", 4, False), ("linux", 1, False)]
+)
+def test_on_windows_what_a_scanner_holds_is_renamed_later(tmp_path, monkeypatch, system, refused, whole):
+    true, path, waits, left = os.replace, tmp_path / "a.txt", [], [refused]
+
+    def held(source, target):
+        if left[0]:
+            left[0] -= 1
+            raise PermissionError(errno.EACCES, "in use")
+        true(source, target)
+
+    monkeypatch.setattr(os, "replace", held)
+    monkeypatch.setattr(files.sys, "platform", system)
+    monkeypatch.setattr(files.time, "sleep", waits.append)
+    path.write_bytes(b"old")
+    if whole:
+        write_atomic(path, b"new")
+    else:
+        with pytest.raises(SaveError, match="in use"):
+            write_atomic(path, b"new")
+    assert contents(tmp_path) == {"a.txt": b"new" if whole else b"old"}
+    assert waits == ([0.05, 0.2, 1.0] if system == "win32" else [])
 
 
 def test_what_a_killed_writer_left_does_not_matter(tmp_path):

@@ -42,9 +42,9 @@ LAYERS = [
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
 TOP_LEVEL = {
-    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile",
-    "README.md", "_config.yml", "_toc.yml", "book", "conftest.py", "constraints.txt", "exercises", "minigrad",
-    "pyproject.toml", "requirements.txt", "solutions", "tests",
+    ".ci", ".gitattributes", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE",
+    "Makefile", "README.md", "_config.yml", "_toc.yml", "book", "conftest.py", "constraints.txt", "exercises",
+    "minigrad", "pyproject.toml", "requirements.txt", "solutions", "tests",
 }  # fmt: skip
 
 # Inside of bert_course/, in the same way.

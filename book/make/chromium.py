@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 # The first has no windows, and takes two thirds of the processor's time of the others.
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "msedge",
+         "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")  # fmt: skip
 
 
 def missing() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import re
 import sys
 import webbrowser
@@ -27,6 +28,10 @@ class Handler(SimpleHTTPRequestHandler):
     extensions_map = SimpleHTTPRequestHandler.extensions_map | {
         ".wasm": "application/wasm",
         ".mjs": "text/javascript",
+        ".js": "text/javascript",  # the registry of Windows may have another one for these
+        ".css": "text/css",
+        ".svg": "image/svg+xml",
+        ".json": "application/json",
     }
 
     def log_message(self, *arguments: Any) -> None:
@@ -48,6 +53,8 @@ class Handler(SimpleHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     """Says nothing where a browser does not wait for an answer to its end."""
+
+    allow_reuse_address = os.name != "nt"  # where two could then have one port
 
     def handle_error(self, request: Any, address: Any) -> None:
         """Tell of an error while a request was answered."""

@@ -2,9 +2,9 @@
 
 Each backend is one file (`numpy.py`, `cupy.py`) with the same names in it: the array module `xp`, moves
 between host and device, random bits, and the inner loops that the two do differently. An operation asks for
-the backend *of its array* (`backend.of(x)`) and never which one it is, so CPU and GPU tensors can live in
-one process. What the names mean is said in `numpy.py`. Where *new* tensors are made is set by
-`use("numpy" | "cupy")`, or before the start by the environment variable MINIGRAD_BACKEND.
+the backend *of its array* (`backend.of(x)`) and never asks which one it is, so CPU and GPU tensors can live
+in one process. `numpy.py` explains the names. Where *new* tensors are made is set by `use("numpy" | "cupy")`,
+or beforehand by the environment variable MINIGRAD_BACKEND.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def default() -> ModuleType:
 def of(array: object) -> ModuleType:
     """The backend whose array this is.
 
-    Raises TypeError if `array` is no backend's array.
+    Raises TypeError if `array` belongs to no backend.
     """
     kind = type(array)
     if kind not in _of_type:
@@ -138,7 +138,7 @@ def default_matmul_precision(precision: str) -> Iterator[None]:
     largest number 65,504, the smallest 6e-8) are what a GPU multiplies several times faster. Sums, and all that is
     not a product, stay in float32, and so do weights (Micikevicius et al. 2018, sections 3.1 and 3.3); float64 is
     never rounded. With float16 small gradients become 0: see `optim.GradScaler`. On the CPU the rounding is
-    the same, and nothing is faster. Other threads are not touched. Raises ValueError for another precision.
+    the same, and nothing is faster. Other threads are not affected. Raises ValueError for another precision.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"there is no precision {precision!r}: expected one of {', '.join(PRECISIONS)}")

@@ -302,7 +302,7 @@ def _say_how_good(run: Finetuning, checkpoint: Path, evaluation: str) -> None:
 
 
 def predict_command(options: argparse.Namespace) -> None:
-    """What a fine-tuned model says of a file's rows, or of texts."""
+    """What a fine-tuned model predicts for a file's rows, or for texts."""
     tasks = read_latest(options.model, lambda folder: _learned(folder, options.task))
     if bool(options.texts) == bool(options.data):
         raise ValueError("predict takes either texts or --data FILE")
@@ -375,7 +375,8 @@ def _print_predictions(model: TaskModel, examples: EncodedExamples, batch_size: 
         if not typed:
             told = {name: row[name] for name in (IDENTIFIER, *INPUTS[examples.task]) if name in row}
             told.pop("context", None)  # long, and the answer says where in it
-            say(json.dumps({"row": number, **told, **one}, ensure_ascii=False))
+            unicode = (sys.stdout.encoding or "").lower() in ("utf-8", "utf8")
+            say(json.dumps({"row": number, **told, **one}, ensure_ascii=not unicode))
         elif "tags" in one:
             words = zip(row["tokens"], one["tags"], strict=True)
             say("  ".join(f"{shown(word)} {shown(str(tag))}" for word, tag in words))

@@ -15,8 +15,8 @@ def additive_mask(attention_mask: np.ndarray, like: Tensor) -> Array | None:
     """What is added to the scores: 0 where a token may be seen, the lowest finite number where not.
 
     attention_mask (B, T), 0 for padding -> (B, 1, 1, T), the same for every head and query, on the backend and in
-    the dtype of `like`; None if all may be seen. A row that may see nothing attends evenly to everything: finite,
-    where -∞ would give NaN.
+    the dtype of `like`; None if all may be seen. A row that may see nothing attends uniformly to everything:
+    finite, where -∞ would give NaN.
     """
     hidden = attention_mask == 0
     if not hidden.any():
@@ -45,7 +45,7 @@ class BertSelfAttention(nn.Module):
     def forward(self, x: Tensor, mask: Array | None) -> Tensor:
         """x (B, T, H), mask (B, 1, 1, T) added to the scores -> (B, T, H), the heads concatenated.
 
-        Raises ValueError if x has not three axes.
+        Raises ValueError unless x has three axes.
         """
         if x.ndim != 3:
             size = len(self.query.weight)
@@ -59,7 +59,7 @@ class BertSelfAttention(nn.Module):
     def weights(self, x: Tensor, mask: Array | None) -> Tensor:
         """The attention weights softmax(Q Kᵀ / √d_k + mask) that `forward` uses for x, before dropout.
 
-        x (B, T, H), mask (B, 1, 1, T) added to the scores -> (B, A, T, T), a row for each asking token. They are
+        x (B, T, H), mask (B, 1, 1, T) added to the scores -> (B, A, T, T), a row for each query. They are
         computed again, because the fused operation in `forward` keeps its own for the backward pass.
         """
         q, k = (self.split_heads(part(x)) for part in (self.query, self.key))

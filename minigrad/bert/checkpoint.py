@@ -118,9 +118,9 @@ def from_pretrained(
     """The model in `folder`, in evaluation mode, on the default backend, in float32.
 
     kind: BertForPreTraining, BertModel or a class of `tasks`. id2label: names of classes in place of those in the
-    checkpoint; where they are others, its classifier is left out, and a new one drawn. dropout: of hidden states and
-    attention weights, in place of the checkpoint's. needs: how the names of weights begin without which the model is
-    of no use here, such as "classifier.".
+    checkpoint; where they differ, its classifier is left out, and a new one initialised. dropout: of hidden
+    states and attention weights, in place of the checkpoint's. needs: prefixes of the names of weights
+    without which the model is of no use here, such as "classifier.".
 
     Accepts names with or without the `bert.` prefix, and a wrapper's before them, such as `module.`, a checkpoint
     without heads or pooler (they stay as initialised, and a note says so), the older LayerNorm names `gamma` and
@@ -183,7 +183,7 @@ def read_architecture(folder: Path) -> str:
 def read_task(folder: Path) -> str | None:
     """The task that the model in `folder` has learned, if its config.json says so.
 
-    Raises CheckpointError for a model whose scores mean something else than those of `tasks`.
+    Raises CheckpointError for a model whose scores mean something other than those of `tasks`.
     """
     values = read_json(folder / CONFIG)
     problem = values.get("problem_type")

@@ -111,7 +111,7 @@ class BertConfig:
     def to_dict(self) -> dict[str, Any]:
         """Hugging Face's `config.json`: the fields, and what is an option there and fixed here.
 
-        The names of the classes are there if they are not the two that each config has.
+        The names of the classes are there if they are not the default two.
         """
         values = {
             "model_type": "bert",
@@ -129,8 +129,8 @@ class BertConfig:
     def from_dict(cls, values: dict[str, Any]) -> BertConfig:
         """The configuration in a Hugging Face `config.json`; fields that it does not know are left out.
 
-        Classes that `num_labels` counts, and `id2label` does not name, are LABEL_0, LABEL_1, … as there. Raises
-        ConfigError for another kind of model, or one whose options change the computation.
+        Classes that `num_labels` counts, and `id2label` does not name, are LABEL_0, LABEL_1, … as in Hugging
+        Face. Raises ConfigError for another kind of model, or one whose options change the computation.
         """
         fixed = {
             "model_type": ("bert",),

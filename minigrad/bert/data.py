@@ -31,9 +31,9 @@ def encode_documents(
 ) -> list[TokenDocument]:
     """Documents of sentences as ids. Sentences and documents in which nothing is left are dropped.
 
-    A sentence of more than LONGEST_SENTENCE tokens is cut after as many: text in which no sentence was found to
-    end. `progress` is called with (documents done, documents). Raises CorpusError if fewer than two documents
-    are left.
+    A sentence of more than LONGEST_SENTENCE tokens is cut there: it is text in which no end of a sentence was
+    found. `progress` is called with (documents done, documents). Raises CorpusError if fewer than two
+    documents are left.
     """
     documents = list(documents)
     encoded = []
@@ -63,9 +63,10 @@ def create_pairs(
     """Pairs of at most `max_length` tokens, [CLS] and two [SEP] included; one walk over all documents.
 
     Sentences are gathered up to a target length: nearly always all the room there is, with probability
-    `short_sequence_prob` a random shorter one. A is a random number of them; B is the rest, or, as often, as
-    many from a random place of another document, and then the rest is used again. A chunk of one sentence at
-    the end of a document has no next one and is passed over. Raises CorpusError if no pair comes out.
+    `short_sequence_prob` a random shorter one. A is a random number of them; B is the rest, or, equally
+    often, about as much from a random place in another document, and then the rest is used again. A chunk of
+    one sentence at the end of a document has no next one and is skipped. Raises CorpusError if there is no
+    pair.
     """
     room = max_length - 3
     deal = _deal(rng)
@@ -196,17 +197,17 @@ class PairSource(Protocol):
         """The pairs of an epoch, of at most `max_length` tokens, [CLS] and two [SEP] included."""
 
     def tokens(self) -> Iterator[int]:
-        """Ids of many words of the text, to count how often each comes."""
+        """Ids of many words of the text, to count how often each occurs."""
 
 
 class PretrainingData(Epochs):
-    """An endless row of batches: each epoch pairs, masks and shuffles the documents anew.
+    """An endless sequence of batches: each epoch pairs, masks and shuffles the documents anew.
 
     documents: as `encode_documents` makes them, or a PairSource.
 
-    What is left over at the end of an epoch is not used in it. A pair of which no token can be chosen is passed over:
-    a text may have nothing but `[SEP]` in a place, and a batch without labels has no loss. Raises CorpusError if no
-    other pair comes out.
+    What is left over at the end of an epoch is not used in it. A pair in which no token can be chosen is
+    skipped: a text may have nothing but `[SEP]` in places, and a batch without labels has no loss. Raises
+    CorpusError if there is no other pair.
     """
 
     def __init__(
@@ -240,7 +241,7 @@ class PretrainingData(Epochs):
         self.batches_per_epoch = max(1, len(pairs) // self.batch_size)
 
     def batch_at(self, index: int) -> Batch:
-        """So many pairs, masked anew."""
+        """The pairs of a batch, masked anew."""
         rng = np.random.default_rng([self.seed, 3, self.epoch, index])
         start = index * self.batch_size
         return make_batch(self._pairs[start : start + self.batch_size], self.tokenizer, self.max_length, rng)

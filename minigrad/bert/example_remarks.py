@@ -1,4 +1,4 @@
-"""What stands out in files of examples, and is better known before anything is learned from them."""
+"""What stands out in files of examples, and is worth knowing before anything is learned from them."""
 
 from __future__ import annotations
 

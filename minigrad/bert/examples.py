@@ -53,7 +53,7 @@ class Examples:
     ignored: tuple[str, ...] = ()
 
     def refuse(self, number: int, column: str, what: str) -> NoReturn:
-        """Raise ExampleError naming a row, counted from 0 here and from 1 there, and its column."""
+        """Raise ExampleError naming a row, counted from 0 here and from 1 in the message, and its column."""
         _refuse(self.path, number + 1, self.lines[number], column, what)
 
 
@@ -62,7 +62,7 @@ def _refuse(path: Path, number: int, line: int, column: str, what: str) -> NoRet
 
 
 def from_texts(task: str, texts: list[str]) -> Examples:
-    """Texts that were typed: of a task with one input an example each, of one with two a pair.
+    """Texts that were typed: for a task with one input an example each, for one with two a pair.
 
     Tokens are the words between white space. Raises ExampleError for a text that is empty, and for a number of texts
     that the task does not take.
@@ -83,10 +83,11 @@ def from_texts(task: str, texts: list[str]) -> Examples:
 
 
 def read_examples(path: str | Path, task: str | None = None, need_targets: bool = True) -> Examples:
-    """The examples in a CSV file with a header, or in a JSONL file with an object a line.
+    """The examples in a CSV file with a header, or in a JSONL file with an object per line.
 
-    task: one of TASKS, which says the columns; None: the columns say the task. Of the others "id" alone is kept.
-    need_targets: whether the answers must be there. Raises ExampleError; CorpusError for a file that is not UTF-8.
+    task: one of TASKS, which determines the columns; None: the columns determine the task. Of the other
+    columns "id" alone is kept. need_targets: whether the answers must be there. Raises ExampleError;
+    CorpusError for a file that is not UTF-8.
     """
     path = Path(path)
     if not path.is_file():
@@ -115,7 +116,7 @@ def read_examples(path: str | Path, task: str | None = None, need_targets: bool 
 
 
 def label_numbers(examples: Examples) -> dict[int, str]:
-    """The names of the classes by number, in the order of the alphabet, or of integers.
+    """The names of the classes by number, in alphabetical order, or that of integers.
 
     For answers in a text there are none to name. Raises ExampleError for fewer than two.
     """
@@ -133,7 +134,7 @@ def label_numbers(examples: Examples) -> dict[int, str]:
 
 
 def labels_of(row: Row) -> list[str]:
-    """The classes that a row names: one of a text or a pair, one for each word, none of a question."""
+    """The classes that a row names: one for a text or a pair, one for each word, none for a question."""
     return row["tags"] if "tags" in row else [row["label"]] if "label" in row else []
 
 

@@ -1,4 +1,4 @@
-"""Examples as the model reads them: ids, what is to be learned of them, and batches."""
+"""Examples as the model reads them: ids, what is to be learned from them, and batches."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ Place = tuple[int, int]  # the first character, and the first one after
 class Features:
     """One example as ids.
 
-    targets: what a model of `tasks` takes beside its inputs, by name; none where the example has no answer. places:
-    of a question's context, for each token its characters there (None outside of the context); of words, the place
-    of the first piece of each that was kept, among the tokens. starts: the tokens at which an answer may start.
+    targets: what a model of `tasks` takes beside its inputs, by name; none where the example has no answer.
+    places: for a question, each token's characters in the context (None outside of it); for words, the
+    position of the first piece of each that was kept, among the tokens. starts: the tokens at which an answer
+    may start.
     """
 
     input_ids: list[int]
@@ -49,7 +50,7 @@ class Features:
 class EncodedExamples:
     """All rows of a file, and their features: one of each row, or of a question one for each window of its context.
 
-    owners: for each of the features the place of its row in `rows`, in order. notes: what was cut.
+    owners: for each of the features the index of its row in `rows`, in order. notes: what was cut.
     """
 
     task: str
@@ -74,8 +75,9 @@ def encode_examples(
     """Examples as ids, each of at most `max_length` tokens.
 
     A context that is longer is read in windows that overlap by half; other texts are cut, as the notes say. to_learn:
-    whether something is to be learned from them, or a loss to be measured; predictions alone do without. Raises
-    ExampleError for a label that `id2label` has not, and if all that is to be learned was cut off.
+    whether something is to be learned from them, or a loss to be measured; predictions alone need neither.
+    Raises ExampleError for a label that `id2label` does not have, and if all that is to be learned was cut
+    off.
     """
     numbers = {name: number for number, name in id2label.items()}
     if examples.has_targets and to_learn and examples.task != "qa" and len(numbers) < len(id2label):
@@ -223,8 +225,8 @@ def _of_words(
 def located_pieces(text: str, tokenizer: WordPieceTokenizer) -> tuple[list[int], list[Place]]:
     """The ids of a text, without [CLS] and [SEP], and for each the characters of the text that it stands for.
 
-    What reading drops, such as accents and controls, is a piece's only within it; what it takes apart, such as a
-    syllable of Hangul, is each of its pieces'. Source: the offsets of `tokenizers`.
+    What reading drops, such as accents and controls, belongs to a piece only within it; what it takes apart,
+    such as a syllable of Hangul, belongs to each of its pieces. Source: the offsets of `tokenizers`.
     """
     ids: list[int] = []
     places: list[Place] = []
@@ -290,7 +292,7 @@ def pad(features: Sequence[Features], pad_token_id: int) -> Batch:
 
 
 class TaskData(Epochs):
-    """Batches without an end: each epoch has every example once, in an order of its own, and a smaller last batch."""
+    """Endless batches: each epoch has each example once, in an order of its own, and a smaller last batch."""
 
     def __init__(self, features: list[Features], batch_size: int, seed: int, pad_token_id: int) -> None:
         self.features, self.batch_size, self.seed = features, batch_size, seed
@@ -303,7 +305,7 @@ class TaskData(Epochs):
         self.batches_per_epoch = -(-len(self.features) // self.batch_size)
 
     def batch_at(self, index: int) -> Batch:
-        """So many examples, padded."""
+        """The examples of a batch, padded."""
         start = index * self.batch_size
         chosen = self._order[start : start + self.batch_size]
         return pad([self.features[i] for i in chosen], self.pad_token_id)

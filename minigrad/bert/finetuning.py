@@ -41,10 +41,10 @@ def default_rate(hidden_size: int) -> float:
 class Finetuning(BertTraining):
     """A run of fine-tuning: what `python -m minigrad.bert finetune` runs.
 
-    model: of the class in `MODELS` that is the task's. tokenizer: what made the examples. train, held_out: as
-    `encode_examples` makes them; without held_out there is no evaluation. output: the run's folder, which is locked
-    until `run` ends, or the `with` that this is used in. resume: go on from the newest checkpoint in `output`. shares:
-    as Run has them.
+    model: of the task's class in `MODELS`. tokenizer: the one that made the examples. train, held_out: as
+    `encode_examples` makes them; without held_out there is no evaluation. output: the run's folder, which is
+    locked until `run` ends, or the `with` that this is used in. resume: go on from the newest checkpoint in
+    `output`. shares: as in Run.
 
     Raises what Pretraining raises, for the same reasons, and ValueError for keep="best" without held_out.
     """
@@ -88,7 +88,7 @@ class Finetuning(BertTraining):
 
     @property
     def learning_rate(self) -> float:
-        """The peak of the schedule: the one that was set, or that of the model's width."""
+        """The peak of the schedule: the one that was set, or the default for the model's width."""
         return self.arguments.learning_rate or default_rate(self.model.config.hidden_size)
 
     def forward(self, model: Module, share: Share) -> tuple[Any, Tensor]:
@@ -111,7 +111,7 @@ class Finetuning(BertTraining):
                 self.best = state.evaluation
 
     def guess(self, progress: Progress) -> None:
-        """After each evaluation: keep the model if it is the best so far, and that is asked for."""
+        """After each evaluation: keep the model if it is the best so far and the settings ask for that."""
         if self.arguments.keep != "best":
             self.best = self.evaluation
         elif not self.best or self._rank(self.evaluation) > self._rank(self.best):
@@ -128,7 +128,7 @@ class Finetuning(BertTraining):
         return figures["accuracy"], -figures["loss"]
 
     def is_due(self, every: int) -> bool:
-        """Whether what is done every so many steps, or once an epoch, is to be done now; at the end, all is."""
+        """Whether what is done every `every` steps, or once an epoch, is due now; at the end, all is."""
         accumulated = self.arguments.gradient_accumulation_steps
         return super().is_due(every or max(1, self.data.batches_per_epoch // accumulated))
 
@@ -147,7 +147,7 @@ class Finetuning(BertTraining):
         return [f"loss {figures['loss']:.3f}", f"right {figures['accuracy']:.0%}"]
 
     def require_memory(self, shares: int) -> None:
-        """Raise ValueError if a step in so many shares needs more memory than this machine has."""
+        """Raise ValueError if a step in that many shares needs more memory than this machine has."""
         require_memory(self.model.config, self.arguments.batch_size, self.arguments.max_length, shares)
 
 
@@ -169,9 +169,10 @@ def prepare_finetuning(
         with prepare_finetuning("runs/reduced", "train.csv", FinetuningArguments(), "runs/mine", say=print) as run:
             run.run()
 
-    model: a run's folder or a checkpoint, of which the encoder is taken. data, evaluation: files of examples, as in
-    `read_examples`; task: one of TASKS, or None, if the columns are to say it. dropout: in place of the model's own.
-    output, resume, shares: as in Finetuning. say: takes each line for the reader.
+    model: a run's folder or a checkpoint, from which the encoder is taken. data, evaluation: files of
+    examples, as in `read_examples`; task: one of TASKS, or None, if the columns are to determine it. dropout:
+    in place of the model's own. output, resume, shares: as in Finetuning. say: takes each line for the
+    reader.
 
     Raises what Finetuning, `from_pretrained`, `read_examples` and `encode_examples` raise; CheckpointError for a model
     without a vocabulary; ConfigError for more labels than a checkpoint can hold; MemoryError for a model that does not

@@ -1,4 +1,4 @@
-"""What stands on the encoder: the pooler, and the two heads of pre-training."""
+"""What is on top of the encoder: the pooler, and the two heads of pre-training."""
 
 from __future__ import annotations
 

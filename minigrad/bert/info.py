@@ -257,7 +257,7 @@ def require_memory(config: BertConfig, batch_size: int, length: int, shares: int
 
 
 def machine_memory() -> int | None:
-    """The bytes of memory of this machine; None where the system does not tell."""
+    """The bytes of memory of this machine; None where the system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Losses and hits of both tasks: added up over batches, what they are held against, and as a line of text."""
+"""Losses and hits of both tasks: added up over batches, their baselines, and as a line of text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tally:
         self.masked = self.pairs = self.tokens = 0
 
     def add(self, output: BertPreTrainingOutput, batch: Batch) -> None:
-        """Count one batch and what the model said of it."""
+        """Count one batch and what the model predicted for it."""
         assert output.mlm_loss is not None
         assert output.nsp_loss is not None
         labels = batch["labels"][batch["labels"] != IGNORED]
@@ -76,7 +76,7 @@ def _hits(logits: Array, labels: np.ndarray) -> Array:
 def evaluate(model: BertForPreTraining, batches: list[Batch], world: World | None = None) -> dict[str, float]:
     """Losses and accuracies over `batches`, without dropout; the model's mode is put back afterwards.
 
-    world: the processes that share the batches out, whole ones, by default this one alone; all get all figures.
+    world: the processes that share out whole batches, by default this one alone; all get all figures.
     """
     world = world or World()
     return tallied(model, batches[world.rank :: world.size], Tally(), world)
@@ -100,7 +100,7 @@ def describe(figures: dict[str, float], unigram_entropy: float | None = None) ->
 def brief(figures: dict[str, float], unigram_entropy: float) -> list[str]:
     """Each loss beside the loss of a model that has learned nothing from context: the pieces of a progress bar.
 
-    unigram_entropy: of the training text, in nats. Of sentence pairs, a coin has a loss of log 2.
+    unigram_entropy: of the training text, in nats. For sentence pairs, a coin has a loss of log 2.
     """
     return [
         f"MLM {figures['mlm_loss']:.2f} (words alone {unigram_entropy:.2f})",

@@ -116,7 +116,7 @@ class BertModel(nn.Module):
         rows: Array | None = None,
         output_attentions: bool = False,
     ) -> BertModelOutput:
-        """The vectors of the tokens, and one of each sequence.
+        """The vectors of the tokens, and one for each sequence.
 
         input_ids (B, T); attention_mask (B, T), 1 for tokens and 0 for padding, all ones by default;
         token_type_ids (B, T), zeros by default.

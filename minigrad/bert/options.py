@@ -1,4 +1,4 @@
-"""The options of the command line, what `--help` says of them, and the errors of what is no option."""
+"""The options of the command line, what `--help` shows for them, and the errors for what is not an option."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ Of typed texts a line each: any number of them for classes and tags, two for pai
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The options given, by default to this process; `command` is the name of the command.
 
-    Exits with status 2 for what is no option, and with 0 after --help.
+    Exits with status 2 for what is not an option, and with 0 after --help.
     """
     return parse_options(_make_parser(), arguments, USAGE, NEED_MODEL)
 
@@ -128,7 +128,7 @@ def settings_in(options: argparse.Namespace) -> PretrainingArguments:
 
 
 def finetuning_settings_in(options: argparse.Namespace, positions: int) -> FinetuningArguments:
-    """The settings of a run of fine-tuning, for a model of so many positions. Raises ValueError."""
+    """The settings of a run of fine-tuning, for a model of that many positions. Raises ValueError."""
     given = {line.name: getattr(options, line.name) for line in dataclasses.fields(FinetuningArguments)}
     if given["max_length"] is None:
         given["max_length"] = min(FinetuningArguments.max_length, positions)

@@ -64,8 +64,8 @@ def fits(text: str, tokenizer: WordPieceTokenizer, config: BertConfig) -> bool:
 def next_sentence(model: BertForPreTraining, tokenizer: WordPieceTokenizer, a: str, b: str) -> float:
     """The probability that `b` follows `a`.
 
-    Raises ValueError if one of them has no tokens, they are too long for the model's positions, or the model knows
-    one kind of segment only, and if the weights are so large that the scores are not finite.
+    Raises ValueError if one of them has no tokens, they are too long for the model's positions, or the model
+    has one kind of segment only, and if the weights are so large that the scores are not finite.
     """
     if model.config.type_vocab_size < 2:
         raise ValueError(

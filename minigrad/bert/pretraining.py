@@ -60,11 +60,11 @@ class Pretraining(BertTraining):
     config: of the model to make. documents: training text as ids (`encode_documents`), or a PairSource. tokenizer:
     what made them. held_out: batches for the evaluation. output: the run's folder, which is locked until `run` ends,
     or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a resumed run can tell
-    whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text, for who
-    evaluates the model later. example: a text with a [MASK], whose likeliest fillings are reported every `eval_every`
-    steps, if the model has positions for it; they change nothing in the run. world, shares: as Run has them. Shares do,
-    but for rounding, what is done with a whole batch: losses are weighted by each share's tokens and pairs, and dropout
-    goes by the place in the whole batch.
+    whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text,
+    for the evaluation of the model later. example: a text with a [MASK], whose likeliest fillings are
+    reported every `eval_every` steps, if the model has positions for it; they change nothing in the run.
+    world, shares: as in Run. Shares give, but for rounding, what a whole batch gives: losses are weighted by
+    each share's tokens and pairs, and dropout depends on the place in the whole batch.
 
     Raises what `require_fit` raises, before anything else; RunFolderError if another run is in `output`;
     CheckpointError if it holds a run and `resume` is false, if its newest checkpoint is damaged, or if settings, model,
@@ -130,7 +130,7 @@ class Pretraining(BertTraining):
         return brief(figures, self.unigram_entropy)
 
     def require_memory(self, shares: int) -> None:
-        """Raise ValueError if a step in so many shares needs more memory than this machine has."""
+        """Raise ValueError if a step in that many shares needs more memory than this machine has."""
         require_fit(self.model.config, self.arguments, self.world, shares)
 
     def guess(self, progress: Progress) -> None:
@@ -185,10 +185,10 @@ def prepare(
     grammar in each epoch, with one piece a word. output, resume, example: as in Pretraining. tokenizer: by default a
     vocabulary of `config.vocab_size` pieces is learned from the training text, with lower_case and score as in
     `train_wordpiece`. held_out: the share of the documents that is not trained on. say: takes each line for the
-    reader. world, shares: as Run has them.
+    reader. world, shares: as in Run.
 
     Raises what Pretraining, `read_corpus` and `Corpus.split` raise; ValueError for a vocabulary that is too small;
-    MemoryError for a model that does not fit. What can be known before the text is read is said before.
+    MemoryError for a model that does not fit. What can be known before the text is read is raised before.
     """
     world = world or World()
     require_fit(config, settings, world, shares)

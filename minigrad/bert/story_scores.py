@@ -24,9 +24,9 @@ CERTAIN = 1e-9  # a rival of which less is possible cannot have stood there
 class Score:
     """Means over `count` guesses.
 
-    nats, accuracy: of the model. floor, best: of the one that knows the grammar. forced: how often the model held
-    the word that was there for likelier than its rival, where the other words rule the rival out; None where they
-    never do. choices: how often they did.
+    nats, accuracy: of the model. floor, best: of a model that knows the grammar. forced: how often the model
+    found the word that was there likelier than its rival, where the other words rule the rival out; None
+    where they never do. choices: how often they did.
     """
 
     nats: float

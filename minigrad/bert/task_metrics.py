@@ -22,7 +22,7 @@ from minigrad.training.epochs import Batch
 class TaskTally:
     """Loss and hits added up over batches, where the model is: nothing waits for a GPU before `means`.
 
-    A hit is a text, or a word, of which the class is right, or an answer of which start and end are right.
+    A hit is a text, or a word, whose class is right, or an answer whose start and end are right.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class TaskTally:
         self.count = self.tokens = 0
 
     def add(self, output: Any, batch: Batch) -> None:
-        """Count one batch with its targets, and what the model said of it."""
+        """Count one batch with its targets, and what the model predicted for it."""
         if "labels" in batch:
             right = _right(output.logits.data, batch["labels"])
         else:
@@ -77,9 +77,10 @@ def scores(
 ) -> dict[str, float]:
     """Two shares of 0 to 1, accuracy and f1, of predictions for rows that have the answers.
 
-    Of texts and pairs: the share that is right, and the mean over the classes of their F1 (macro F1). Of answers: the
-    share that is the same text, and the mean overlap in words, both as in SQuAD's script. Of words: the share that is
-    right, and the F1 of entities if the tags are B-, I- and O, otherwise macro F1; words that were cut off are wrong.
+    For texts and pairs: the share that is right, and the mean over the classes of their F1 (macro F1). For
+    answers: the share that is the same text, and the mean overlap in words, both as in SQuAD's script. For
+    words: the share that is right, and the F1 of entities if the tags are B-, I- and O, otherwise macro F1;
+    words that were cut off count as wrong.
     """
     if task == "qa":
         pairs = [(row["answer"], one["answer"]) for row, one in zip(rows, predictions, strict=True)]
@@ -116,7 +117,7 @@ def _of_classes(gold: Sequence[str], guessed: Sequence[str | None]) -> dict[str,
 
 
 def macro_f1(gold: Sequence[str], guessed: Sequence[str | None]) -> float:
-    """The mean F1 of the classes that occur among the labels or the guesses; None is no class."""
+    """The mean F1 of the classes that occur among the labels or the guesses; None is not a class."""
     return float(np.mean(list(_f1_of_classes(gold, guessed).values()) or [0.0]))
 
 

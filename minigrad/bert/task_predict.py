@@ -1,4 +1,4 @@
-"""What a fine-tuned model says of examples: classes, answers and tags, each as a dictionary that JSON can have."""
+"""What a fine-tuned model predicts for examples: classes, answers and tags, each as a dictionary for JSON."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def predict_examples(
 ) -> Iterator[Prediction]:
     """A prediction for each row, in order; the model's mode is put back afterwards.
 
-    Of texts and pairs: label, probability, and the probabilities of all labels. Of questions: answer, answer_start (in
-    characters; None if the context has no token) and probability. Of words: tags, None for words that were cut off.
-    Raises ValueError if the model's scores are not finite.
+    For texts and pairs: label, probability, and the probabilities of all labels. For questions: answer,
+    answer_start (in characters; None if the context has no token) and probability. For words: tags, None for
+    words that were cut off. Raises ValueError if the model's scores are not finite.
     """
     features = [dataclasses.replace(one, targets={}) for one in examples.features]
     yield from _run(model, dataclasses.replace(examples, features=features), batch_size, None)
@@ -50,7 +50,7 @@ def predict_examples(
 def evaluate_examples(model: TaskModel, examples: EncodedExamples, batch_size: int = 32) -> dict[str, float]:
     """The loss in nats, and the `scores` of the model's predictions, for examples that have the answers.
 
-    The scores are of all rows, the loss of what was not cut off.
+    The scores cover all rows, the loss only what was not cut off.
     """
     tally = TaskTally()
     predictions = list(_run(model, examples, batch_size, tally))

@@ -1,7 +1,7 @@
-"""BERT with a head for a task: a class of a text, a class of each token, an answer in a text.
+"""BERT with a head for a task: a class for a text, a class for each token, an answer in a text.
 
-One linear layer stands on the encoder, and both are trained (Devlin et al. 2019, sections 4 and 5). Names, arguments
-and outputs are those of Hugging Face's classes.
+One linear layer follows the encoder, and both are trained (Devlin et al. 2019, sections 4 and 5). Names,
+arguments and outputs are those of Hugging Face's classes.
 """
 
 from __future__ import annotations
@@ -135,8 +135,9 @@ class BertForQuestionAnswering(nn.Module):
         """Scores of each token as start and as end; with both positions, the mean of the two cross-entropies in nats.
 
         input_ids, attention_mask, token_type_ids: as BertModel takes them. start_positions, end_positions (B,): the
-        answer's first and last token. One that is T or more is outside of the input, and does not count; one below 0
-        is 0, as in Hugging Face's class. Raises as BertModel does, and ValueError if no position counts.
+        answer's first and last token. A position of T or more is outside of the input, and does not count;
+        one below 0 is taken as 0, as in Hugging Face's class. Raises as BertModel does, and ValueError if no
+        position counts.
         """
         shape = np.shape(input_ids)
         if start_positions is not None:

@@ -28,7 +28,7 @@ FINETUNING = RunKind(
 def parameter_groups(model: Module, weight_decay: float) -> list[dict[str, Any]]:
     """The parameters for AdamW: biases and LayerNorms without decay, as in the released `optimization.py`.
 
-    Those that ask for no gradient are left out.
+    Those that require no gradient are left out.
     """
     decayed: list[Any] = []
     plain: list[Any] = []

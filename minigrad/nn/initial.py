@@ -1,4 +1,4 @@
-"""How weights start; and the shapes of a model's weights without them."""
+"""How weights are initialised; and the shapes of a model's weights without them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _or_its_shape(make: Make) -> Make:
 
 @_or_its_shape
 def truncated_normal(shape: tuple[int, ...], std: float) -> np.ndarray:
-    """Float32 draws of a normal distribution (mean 0), drawn again where beyond two standard deviations.
+    """Float32 draws from a normal distribution (mean 0), repeated where they exceed two standard deviations.
 
     BERT's initial weights (released code, `create_initializer`), with std 0.02. `std` is that of the normal
     distribution before the cut; what is left has 0.88 of it.
@@ -50,12 +50,12 @@ def uniform(shape: tuple[int, ...], bound: float) -> np.ndarray:
 
 @_or_its_shape
 def constant(shape: tuple[int, ...], value: float) -> np.ndarray:
-    """The same float32 number in each place."""
+    """The same float32 number in each entry."""
     return np.full(shape, value, np.float32)
 
 
 def parameter_shapes(make: Callable[[], Any]) -> dict[str, tuple[int, ...]]:
-    """The shape of each parameter, by its name, of the module that `make` makes, without the memory for them."""
+    """The shape of each parameter, by its name, of the module that `make` makes, without allocating them."""
     before = shapes_alone.set(True)
     try:
         return {name: tuple(parameter.shape) for name, parameter in make().named_parameters()}

@@ -11,7 +11,8 @@ from minigrad.tensor import Array, Tensor
 class Linear(Module):
     """x W + b, with weight (in_features, out_features): stored so that the code reads `x @ W`.
 
-    PyTorch and Hugging Face store the transpose. Weights start as truncated normal draws, the bias as zeros.
+    PyTorch and Hugging Face store the transpose. Weights are initialised with truncated normal draws, the
+    bias with zeros.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, std: float = 0.02) -> None:
@@ -48,7 +49,7 @@ class LayerNorm(Module):
 
 
 class Dropout(Module):
-    """In training, sets entries to 0 with probability p and divides the others by 1 - p; else nothing."""
+    """In training, sets entries to 0 with probability p and divides the rest by 1 - p; else does nothing."""
 
     def __init__(self, p: float = 0.1) -> None:
         if not 0 <= p < 1:

@@ -26,11 +26,12 @@ class Parameter(Tensor):
 
 
 class Module:
-    """Something with parameters, and maybe modules inside: found among its attributes, named after them.
+    """An object with parameters, and perhaps modules inside: found among its attributes, named after them.
 
-    What training would lose without a word raises TypeError: a parameter or module that is replaced by anything but
-    another one or None, one in a list, tuple or dict, and a leaf that requires a gradient and is no Parameter; when it
-    is assigned or, if it comes later, when parameters or modules are asked for.
+    What training would silently lose raises TypeError: a parameter or module that is replaced by anything but
+    another one or None, one in a list, tuple or dict, and a leaf that requires a gradient and is not a
+    Parameter. The error comes at the assignment or, for later additions, when parameters or modules are asked
+    for.
     """
 
     training: bool = True
@@ -79,7 +80,7 @@ class Module:
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """This module (under the name "") and all modules inside, each once and before its children.
 
-        One that is there twice, or that points back to a module around it, counts under its first name.
+        A module that occurs twice, or that points back to a module around it, counts under its first name.
         """
         yield from self._walk(prefix, set())
 
@@ -247,7 +248,7 @@ class Sequential(ModuleList):
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Inside, a model has no dropout and records no graph; then it is in the mode again in which it came."""
+    """Inside, a model has no dropout and records no graph; afterwards it is back in its previous mode."""
     training = model.training
     model.train(False)
     try:

@@ -171,9 +171,9 @@ class RNN(_Recurrent):
     """Elman's network: h' = tanh(x W_ih + b_ih + h W_hh + b_hh) at every time step (`ops.rnn_step`).
 
     Parameters, of each layer and direction: `weight_ih_l0` (input_size or D · H, H), `weight_hh_l0` (H, H),
-    `bias_ih_l0` and `bias_hh_l0` (H,), and with `_reverse` behind their names those of the backward direction; all
-    start uniform within ±1/√H. dropout: of each layer's output but the last one's, so that it needs two layers, else
-    there is a UserWarning. PyTorch has the weights transposed.
+    `bias_ih_l0` and `bias_hh_l0` (H,), and with `_reverse` after their names those of the backward direction;
+    all are initialised uniformly within ±1/√H. dropout: on each layer's output but the last one's, so that
+    with a single layer there is a UserWarning. PyTorch has the weights transposed.
     """
 
     gates = 1

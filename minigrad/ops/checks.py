@@ -97,7 +97,7 @@ def axes(op: str, x: Tensor, axis: Axis) -> tuple[int, ...]:
 
 
 def count(op: str, x: Tensor, axes: tuple[int, ...]) -> int:
-    """How many entries a reduction over `axes` puts together; raises ValueError if none."""
+    """How many entries a reduction over `axes` combines; raises ValueError if there are none."""
     entries = math.prod(x.shape[i] for i in axes)
     if not entries:
         raise ValueError(f"{op}: there is nothing along axes {axes} of shape {x.shape}")
@@ -105,7 +105,7 @@ def count(op: str, x: Tensor, axes: tuple[int, ...]) -> int:
 
 
 def float16_in_float32(op: Op) -> Op:
-    """An operation that goes through float32 for tensors of float16, which have no room for its squares and sums."""
+    """An operation that goes through float32 for float16, whose range its squares and sums exceed."""
 
     @functools.wraps(op)
     def wide(x: Tensor, *arguments: object, **settings: object) -> Any:
@@ -199,7 +199,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
 
 
 def dropout(op: str, shape: tuple[int, ...], x: Tensor, keep: Array, p: float) -> Array:
-    """`keep` must have `shape`, p be in [0, 1)."""
+    """`keep` must have `shape`, and p must be in [0, 1)."""
     if not 0 <= p < 1:
         raise ValueError(f"{op}: p must be at least 0 and below 1, got {p}")
     keep = backend.of(x.data).asarray(keep)
@@ -213,8 +213,8 @@ def dropout(op: str, shape: tuple[int, ...], x: Tensor, keep: Array, p: float) -
 def cross_entropy(
     logits: Tensor, labels: Array, weight: Array | None, ignore_index: int, label_smoothing: float
 ) -> tuple[Array, Array, Array, Array | None]:
-    """Which rows of the logits count (n,), their classes (n,), what each one's -log p counts in the mean (n,), and
-    what those of all classes count in each row (C,), or None without label smoothing."""
+    """Which rows of the logits count (n,), their classes (n,), the weight of each one's -log p in the mean
+    (n,), and the weights of all classes' -log p in each row (C,), or None without label smoothing."""
     if not (isinstance(label_smoothing, numbers.Real) and 0 <= label_smoothing <= 1):
         raise ValueError(f"cross_entropy: label_smoothing must be within 0 … 1, got {label_smoothing!r}")
     kernels = backend.of(logits.data)
@@ -316,7 +316,7 @@ def recurrent(
 ) -> Sequence[Array | None]:
     """As `recurrent_step`, with x_part (L, n, gates · d) of at least one step, and live (L, n) or None.
 
-    What it returns has an entry for each step: which rows are live (n,), or None where all are.
+    It returns an entry for each step: which rows are live (n,), or None where all of them are.
     """
     _recurrent_shapes(op, gates, x_part, state, weight_hh, bias_hh, leading="L, ", axes=3)
     if not len(x_part):
@@ -361,5 +361,5 @@ def _recurrent_shapes(
 
 
 def is_integer(part: object) -> bool:
-    """Whether it is an integer, and no boolean."""
+    """Whether it is an integer and not a boolean."""
     return isinstance(part, numbers.Integral) and not isinstance(part, bool)

@@ -1,7 +1,7 @@
-"""Operations written with the basic ones, as one derives them.
+"""Operations written with the basic ones, the way they are derived.
 
 The formula is the code, and the gradient comes from the graph. `fused.py` has the same names and signatures
-with a `backward` written by hand: that is what the model runs, and it is held against these.
+with a `backward` written by hand: the model runs those, and they are checked against these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """e^x / Σ e^x along `axis`, with the largest entry taken out first so that nothing overflows."""
+    """e^x / Σ e^x along `axis`, with the largest entry subtracted first so that nothing overflows."""
     checks.one_axis("softmax", x, axis)
     largest = x.detach().max(axis=axis, keepdims=True)  # a constant: it cancels in the quotient
     e = (x - largest).exp()
@@ -40,7 +40,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 
 @checks.float16_in_float32
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """log softmax(x) along `axis`, as x - log Σ e^x; beside entries of 1e5 it has only the digits that these have."""
+    """log softmax(x) along `axis`, as x - log Σ e^x; with entries of 1e5 it is as coarse as they are."""
     checks.one_axis("log_softmax", x, axis)
     return x - x.logsumexp(axis=axis, keepdims=True)
 
@@ -72,8 +72,8 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> T
 def dropout(x: Tensor, keep: Array, p: float) -> Tensor:
     """x where the boolean array `keep` is true, divided by 1 - p; 0 elsewhere (Srivastava et al. 2014).
 
-    x (…), keep (…) of the same shape. The draw is made by the caller (`random.keep_mask`), so that this
-    function is one and can be differentiated. Raises ValueError if the shapes differ or p is not in [0, 1).
+    x (…), keep (…) of the same shape. The caller draws `keep` (`random.keep_mask`), so that this function is
+    deterministic and can be differentiated. Raises ValueError if the shapes differ or p is not in [0, 1).
     """
     keep = checks.dropout("dropout", x.shape, x, keep, p)
     return elementwise.where(keep, x, 0.0) * (1 / (1 - p))
@@ -103,8 +103,8 @@ def cross_entropy(
     logits (…, C), labels (…) of integers -> (). weight (C,): a factor for each class; the mean is then
     weighted. label_smoothing ε: the label counts 1 - ε, and all C classes together ε (Szegedy et al. 2016, section
     7), each times its weight, as in PyTorch. Raises ValueError or TypeError if shapes or dtypes do not fit, ValueError
-    if no label counts, IndexError for a label outside 0 … C-1 (labels that are on a GPU already are not checked: that
-    would wait for it).
+    if no label counts, IndexError for a label outside 0 … C-1 (labels that are on a GPU already are not
+    checked, because that would wait for it).
     """
     rows, classes, share, even = checks.cross_entropy(logits, labels, weight, ignore_index, label_smoothing)
     log_p = log_softmax(logits.reshape(-1, logits.shape[-1]))  # (N, C)
@@ -117,9 +117,9 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(Q Kᵀ / √d_k + mask) V (Vaswani et al. 2017, section 3.2.1).
 
-    q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) -> (…, n, d_v). mask: floats added to the scores, broadcasts to
-    (…, n, m). keep (…, n, m) of booleans and p: dropout on the weights. Raises ValueError if the shapes do
-    not fit, TypeError for a mask that is not of floats.
+    q (…, n, d_k), k (…, m, d_k), v (…, m, d_v) -> (…, n, d_v). mask: floats added to the scores; it
+    broadcasts to (…, n, m). keep (…, n, m) of booleans and p: dropout on the weights. Raises ValueError if
+    the shapes do not fit, TypeError for a mask that is not floats.
     """
     mask, keep = checks.attention(q, k, v, mask, keep, p)
     scores = q @ k.transpose() * (1 / math.sqrt(q.shape[-1]))  # (…, n, m)
@@ -148,9 +148,9 @@ def rnn_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> T
 def gru_step(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
     """One step of the gated recurrent unit (Cho et al. 2014, section 2.3): h' = (1 - z) g + z h.
 
-    Reset gate r = σ(x_r + h_r), update gate z = σ(x_z + h_z), candidate g = tanh(x_g + r h_g), as PyTorch has it: its
-    r scales the product h W_hh + b_hh, the paper's scales h. x_part (n, 3 d): x_r, x_z and x_g; h (n, d),
-    weight_hh (d, 3 d), bias_hh (3 d,) -> (n, d). Raises ValueError if the shapes do not fit.
+    Reset gate r = σ(x_r + h_r), update gate z = σ(x_z + h_z), candidate g = tanh(x_g + r h_g), as PyTorch has
+    it: its r scales the product h W_hh + b_hh, whereas the paper's scales h. x_part (n, 3 d): x_r, x_z and
+    x_g; h (n, d), weight_hh (d, 3 d), bias_hh (3 d,) -> (n, d). Raises ValueError if the shapes do not fit.
     """
     checks.recurrent_step("gru_step", 3, x_part, (h,), weight_hh, bias_hh)
     d = h.shape[-1]
@@ -166,9 +166,9 @@ def lstm_step(
 ) -> tuple[Tensor, Tensor]:
     """One step of long short-term memory (Gers et al. 2000): c' = f c + i g, h' = o tanh c'.
 
-    Input gate i, forget gate f, candidate g and output gate o are parts of x_part + h W_hh + b_hh, behind σ, but g
-    behind tanh. x_part (n, 4 d), h (n, d), c (n, d), weight_hh (d, 4 d), bias_hh (4 d,) -> h' (n, d), c' (n, d).
-    Raises ValueError if the shapes do not fit.
+    Input gate i, forget gate f, candidate g and output gate o are parts of x_part + h W_hh + b_hh, after σ,
+    but g after tanh. x_part (n, 4 d), h (n, d), c (n, d), weight_hh (d, 4 d), bias_hh (4 d,) -> h' (n, d), c'
+    (n, d). Raises ValueError if the shapes do not fit.
     """
     checks.recurrent_step("lstm_step", 4, x_part, (h, c), weight_hh, bias_hh)
     i, f, g, o = shapes.split(x_part + linear(h, weight_hh, bias_hh), h.shape[-1], axis=-1)
@@ -194,8 +194,8 @@ def rnn(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Arr
 def gru(x_part: Tensor, h: Tensor, weight_hh: Tensor, bias_hh: Tensor, live: Array | None = None) -> Tensor:
     """`gru_step` for each step of x_part in turn: the state after each of them.
 
-    x_part (L, n, 3 d), h (n, d) before the first step, weight_hh (d, 3 d), bias_hh (3 d,) -> (L, n, d). live: as
-    `rnn`. Raises ValueError if the shapes do not fit.
+    x_part (L, n, 3 d), h (n, d) before the first step, weight_hh (d, 3 d), bias_hh (3 d,) -> (L, n, d). live:
+    as in `rnn`. Raises ValueError if the shapes do not fit.
     """
     live = checks.recurrent("gru", 3, x_part, (h,), weight_hh, bias_hh, live)
 
@@ -212,7 +212,7 @@ def lstm(
     """`lstm_step` for each step of x_part in turn: h and c after each of them.
 
     x_part (L, n, 4 d), h and c (n, d) before the first step, weight_hh (d, 4 d), bias_hh (4 d,) -> h (L, n, d),
-    c (L, n, d). live: as `rnn`. Raises ValueError if the shapes do not fit.
+    c (L, n, d). live: as in `rnn`. Raises ValueError if the shapes do not fit.
     """
     live = checks.recurrent("lstm", 4, x_part, (h, c), weight_hh, bias_hh, live)
 

@@ -1,4 +1,4 @@
-"""Operations entry by entry: of two operands, with broadcasting, and of one.
+"""Elementwise operations: on two operands, with broadcasting, and on one.
 
 Each is one function: the forward pass, its `backward(dy)` below it, and the node. In the comments, `…` stands for any
 leading axes.
@@ -99,8 +99,8 @@ def div(a: Operand, b: Operand) -> Tensor:
 def pow(a: Operand, b: Operand) -> Tensor:
     """a to the power of b entry by entry, with broadcasting.
 
-    The gradient of b is y log a: NaN where a < 0; where a = 0 it is 0 for b ≥ 0 and -∞ below. Where b = 0 that of a
-    is 0, whatever a is. All as in PyTorch.
+    The gradient of b is y log a: NaN where a < 0; where a = 0 it is 0 for b ≥ 0 and -∞ for b < 0. Where b = 0
+    that of a is 0, whatever a is. All as in PyTorch.
     """
     a, b = checks.pair("pow", a, b)
     xp = backend.of(a.data).xp
@@ -127,7 +127,8 @@ def pow(a: Operand, b: Operand) -> Tensor:
 def maximum(a: Operand, b: Operand) -> Tensor:
     """The larger of a and b entry by entry, NaN if one is.
 
-    The gradient goes to the larger one; where they tie, each gets half, where one is NaN, each gets all, as in PyTorch.
+    The gradient goes to the larger one; where they tie, each gets half; where one is NaN, each gets all, as
+    in PyTorch.
     """
     a, b = checks.pair("maximum", a, b)
     xp = backend.of(a.data).xp
@@ -145,7 +146,7 @@ def maximum(a: Operand, b: Operand) -> Tensor:
 def where(condition: Array, a: Operand, b: Operand) -> Tensor:
     """a where `condition` (a boolean array) is true, else b, with broadcasting of all three.
 
-    The branch that is not taken gets the gradient 0, whatever dy is: also an infinite or NaN one, as in PyTorch.
+    The branch that is not taken gets the gradient 0, whatever dy is, even infinite or NaN, as in PyTorch.
     """
     a, b = checks.pair("where", a, b)
     kernels = backend.of(a.data)
@@ -267,9 +268,9 @@ def cos(x: Tensor) -> Tensor:
 
 
 def clip(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
-    """x, where it is below `min` or above `max` that number; the gradient is 0 there, and at NaN, as in PyTorch.
+    """x limited to `min` … `max`; the gradient is 0 outside of these, and at NaN, as in PyTorch.
 
-    Raises ValueError if neither number is given, TypeError for what is no number.
+    Raises ValueError if neither number is given, TypeError for what is not a number.
     """
     if min is None and max is None:
         raise ValueError("clip: expected min, max or both")
@@ -299,7 +300,7 @@ def erf(x: Tensor) -> Tensor:
 
 @checks.float16_in_float32
 def sigmoid(x: Tensor) -> Tensor:
-    """1 / (1 + e^{-x}), where x < 0 as e^x / (1 + e^x): no exponential overflows, and no digit is lost."""
+    """1 / (1 + e^{-x}), computed as e^x / (1 + e^x) where x < 0: nothing overflows, and no digit is lost."""
     xp = backend.of(x.data).xp
     e = xp.exp(-xp.abs(x.data))
     y = xp.where(x.data < 0, e, e.dtype.type(1)) / (1 + e)

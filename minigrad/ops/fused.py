@@ -1,8 +1,8 @@
 """The operations of `composed.py` with a `backward` written by hand: what the model runs.
 
-One node instead of a dozen: fewer passes over memory, and only the arrays that `backward` needs are kept. What an
-operation computes, takes and raises is said in composed.py; here each says what it saves and what its `backward`
-computes. The innermost loops are in the backend of the array.
+One node instead of a dozen: fewer passes over memory, and only the arrays that `backward` needs are kept.
+composed.py describes what an operation computes, takes and raises; here each docstring gives what it saves
+and what its `backward` computes. The innermost loops are in the backend of the array.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """`composed.gelu` as one node: saves the slope and not x; dx = dy · slope.
 
-    Slope and output are made of the same Φ, and `backward` is then one multiplication an entry.
+    Slope and output are computed from the same Φ, so `backward` is one multiplication per entry.
     """
     checks.gelu(approximate)
     kernels = backend.of(x.data)
@@ -94,7 +94,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-12) -> T
 
 
 def dropout(x: Tensor, keep: Array, p: float) -> Tensor:
-    """`composed.dropout` as one node: saves `keep`, a byte an entry; dx = dropout(dy)."""
+    """`composed.dropout` as one node: saves `keep`, a byte per entry; dx = dropout(dy)."""
     keep = checks.dropout("dropout", x.shape, x, keep, p)
     kernels = backend.of(x.data)
     scale = 1 / (1 - p)
@@ -108,8 +108,8 @@ def dropout(x: Tensor, keep: Array, p: float) -> Tensor:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`composed.linear` as one node: saves x and W; dx = dy Wᵀ, dW = xᵀ dy, db = Σ dy.
 
-    All leading axes are one for the products: dW and db are then sums over them. x and W are saved as the products
-    take them: rounded, where `backend.default_matmul_precision` asks for it.
+    The products treat all leading axes as one: dW and db are then sums over them. x and W are saved as the
+    products take them: rounded, where `backend.default_matmul_precision` asks for it.
     """
     checks.linear(x, weight, bias)
     kernels, precision = backend.of(x.data), backend.matmul_precision()
@@ -149,8 +149,8 @@ def cross_entropy(
 ) -> Tensor:
     """`composed.cross_entropy` as one node: saves the probabilities of the rows that count.
 
-    Their gradient is softmax(logits) minus 1 at the label, times dy and the row's share in the mean. Label smoothing
-    adds the same for every class, in place of the label.
+    The gradient of these rows is softmax(logits) minus 1 at the label, times dy and the row's share in the
+    mean. Label smoothing adds the same for every class, in place of the label.
     """
     rows, classes, share, even = checks.cross_entropy(logits, labels, weight, ignore_index, label_smoothing)
     kernels = backend.of(logits.data)

@@ -19,8 +19,8 @@ __all__ = ["embedding", "getitem"]
 def getitem(x: Tensor, index: Any) -> Tensor:
     """x[index]: integers, slices, None, …, integer arrays and boolean arrays, as in NumPy.
 
-    An entry that is picked twice gets both gradients. Raises IndexError as NumPy does, naming the shape; only index
-    arrays are not checked on a GPU, where they wrap around, because that would wait for it.
+    An entry that is picked twice gets both gradients. Raises IndexError as NumPy does, naming the shape, but
+    index arrays on a GPU are not checked, because that would wait for it: there they wrap around.
     """
     kernels = backend.of(x.data)
     parts = index if isinstance(index, tuple) else (index,)
@@ -60,7 +60,7 @@ def embedding(ids: Array, table: Tensor) -> Tensor:
     """Row ids[…] of `table` for each id: ids (…) of integers, table (V, d) -> (…, d).
 
     Raises TypeError if the ids are not integers, IndexError if one is outside 0 … V-1 (ids that are on a GPU
-    already are not checked: that would wait for it).
+    already are not checked, because that would wait for it).
     """
     kernels = backend.of(table.data)
     if table.ndim != 2:

@@ -1,7 +1,7 @@
 """What NumPy's own functions do when they are given a Tensor.
 
-An operator between an array or a NumPy scalar and a Tensor is the Tensor's. Everything else would leave the graph:
-it raises TypeError, which says what to write.
+An operator between an array or a NumPy scalar and a Tensor is the Tensor's. Everything else would leave the
+graph, so it raises a TypeError that names what to write.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def array_function(
     inputs: Sequence[object],
     settings: Mapping[str, object],
 ) -> Any:
-    """NumPy's protocol for `np.concatenate(tensors)`: of arrays, if no gradient would end there."""
+    """NumPy's protocol for `np.concatenate(tensors)`: applied to the arrays, if that loses no gradient."""
     if any(found.requires_grad for found in _tensors([*inputs, *settings.values()])):
         raise TypeError(_what_to_write(function.__name__))
     return function(*map(_plain, inputs), **{name: _plain(value) for name, value in settings.items()})

@@ -59,10 +59,10 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 def einsum(equation: str, a: Tensor, b: Tensor) -> Tensor:
     """Einstein's sum of two operands: einsum("bid,bjd->bij", q, k) is q kᵀ for each b.
 
-    equation: a letter for each axis of a, of b and, after "->", of the output; over letters that the output has not,
-    the products are summed. "..." stands for leading axes; these, and axes of length 1, broadcast. Without "->", the
-    output has the letters that occur once, in the order of the alphabet. Raises ValueError if the equation does not fit
-    the shapes, or names an axis twice in one place.
+    equation: a letter for each axis of a, of b and, after "->", of the output; the products are summed over
+    letters that the output does not have. "..." stands for leading axes; these, and axes of length 1,
+    broadcast. Without "->", the output has the letters that occur once, in alphabetical order. Raises
+    ValueError if the equation does not fit the shapes, or names an axis twice in one place.
     """
     checks.same_kind("einsum", a, b)
     of_a, of_b, of_y = checks.einsum(equation, a.shape, b.shape)

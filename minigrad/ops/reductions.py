@@ -1,4 +1,4 @@
-"""Operations along axes, most of which leave these out: sums, means, products, the largest entry.
+"""Operations along axes, most of which remove these: sums, means, products, the largest entry.
 
 Each is one function: the forward pass, its `backward(dy)` below it, and the node. In the comments, `…` stands for any
 leading axes.
@@ -106,7 +106,8 @@ def _to_the_winners(dy: Array, values: Array, extreme: Array, axes: tuple[int, .
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where the largest entry along an axis is, or (None) of all entries in their order: a plain array of integers.
 
-    The first of equal ones, and the first NaN if there is one. Raises ValueError if there is nothing to compare.
+    It is the first of equal entries, and the first NaN if there is one. Raises ValueError if there is nothing
+    to compare.
     """
     return _place("argmax", x, axis, keepdims)
 
@@ -114,7 +115,8 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Array:
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where the smallest entry along an axis is, or (None) of all entries in their order: a plain array of integers.
 
-    The first of equal ones, and the first NaN if there is one. Raises ValueError if there is nothing to compare.
+    It is the first of equal entries, and the first NaN if there is one. Raises ValueError if there is nothing
+    to compare.
     """
     return _place("argmin", x, axis, keepdims)
 
@@ -151,7 +153,7 @@ def prod(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @checks.float16_in_float32
 def cumsum(x: Tensor, axis: int) -> Tensor:
-    """The sums of the first one, two, three … entries along an axis: the shape stays."""
+    """The sums of the first one, two, three … entries along an axis: the shape stays the same."""
     checks.one_axis("cumsum", x, axis)
     xp = backend.of(x.data).xp
 
@@ -203,7 +205,7 @@ def std(x: Tensor, axis: Axis = None, correction: int = 1, keepdims: bool = Fals
 
 @checks.float16_in_float32
 def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """log Σ e^x over one, several or (None) all axes; the largest entry is taken out first: no overflow."""
+    """log Σ e^x over one, several or (None) all axes; the largest entry is subtracted first: no overflow."""
     axes = checks.axes("logsumexp", x, axis)
     checks.count("logsumexp", x, axes)
     xp = backend.of(x.data).xp

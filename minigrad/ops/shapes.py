@@ -77,7 +77,7 @@ def permute(x: Tensor, *axes: int | Sequence[int]) -> Tensor:
 def transpose(x: Tensor, axis0: int = -2, axis1: int = -1, *more: int) -> Tensor:
     """x with two axes swapped: by default the last two, (…, n, m) -> (…, m, n).
 
-    Raises TypeError for an order of all axes, as NumPy's transpose takes it: that is `permute`.
+    Raises TypeError for an order of all axes, which NumPy's transpose takes: use `permute`.
     """
     if more or not (checks.is_integer(axis0) and checks.is_integer(axis1)):
         asked = axis0 if isinstance(axis0, tuple | list) else (axis0, axis1, *more)
@@ -128,7 +128,7 @@ def squeeze(x: Tensor, axis: Axis = None) -> Tensor:
 
 
 def unsqueeze(x: Tensor, axis: int) -> Tensor:
-    """x with a new axis of length 1 in place `axis`."""
+    """x with a new axis of length 1 at position `axis`."""
     if not -x.ndim - 1 <= axis <= x.ndim:
         raise ValueError(f"unsqueeze: there is no place {axis} for an axis in shape {x.shape}")
     place = axis % (x.ndim + 1)
@@ -177,8 +177,8 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """x cut along an axis: into equal parts of length `sections`, the last maybe shorter, or parts of these
-    lengths, as `torch.split` does."""
+    """x cut along an axis: into equal parts of length `sections`, the last perhaps shorter, or into parts of
+    these lengths, as `torch.split` does."""
     (place,) = checks.axes("split", x, axis)
     length = x.shape[place]
     if checks.is_integer(sections):

@@ -95,7 +95,7 @@ A file of two columns, source TAB target, is translated too, and the scores foll
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The options given, by default to this process; `command` is the name of the command.
 
-    Exits with status 2 for what is no option, and with 0 after --help.
+    Exits with status 2 for what is not an option, and with 0 after --help.
     """
     parser = Parser(
         prog=PROGRAM, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -242,7 +242,7 @@ def _train(run: TranslationTraining) -> int:
 
 
 def translate_command(options: argparse.Namespace) -> None:
-    """The translations of texts, of a file's lines, or of the lines of the standard input."""
+    """The translations of texts, of a file's lines, or of the lines of standard input."""
     if options.texts and options.data:
         raise ValueError("translate takes either texts or --data FILE")
     _require_named("data", options.data)

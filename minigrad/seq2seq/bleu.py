@@ -1,8 +1,9 @@
 """BLEU: how much translations share with those of a person (Papineni et al. 2002).
 
-Of the n words in a row (*n-grams*) of the translations, for n from 1 to 4, the share that the reference has too; none
-counts more often than the reference has it. BLEU is the geometric mean of the four shares, made smaller for
-translations that are shorter than their references. All is summed over the corpus first; there is one reference.
+BLEU takes, for n from 1 to 4, the share of the n words in a row (*n-grams*) of the translations that the
+reference has too; none counts more often than the reference has it. BLEU is the geometric mean of the four
+shares, reduced for translations that are shorter than their references. All counts are summed over the corpus
+first; there is one reference.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Bleu:
 def bleu(hypotheses: Sequence[Words], references: Sequence[Words]) -> float:
     """BLEU from 0 to 100 of a corpus, each hypothesis with its reference as lists of words.
 
-    0 if no four words in a row are in their reference. Raises ValueError unless there are as many of both, and one at
-    least; TypeError for a text in place of its words.
+    0 if no four words in a row are in their reference. Raises ValueError unless there are equally many of
+    both, at least one; TypeError for a text in place of its words.
     """
     return bleu_parts(hypotheses, references).score
 

@@ -1,6 +1,7 @@
 """A model that translates as files: config.json, model.safetensors, and the tokenizer's as BERT's are.
 
-No other library has these models, so the weights lie in the file as they are here, under the names that they have here.
+No other library has these models, so the weights are in the file as they are here, under the names that they
+have here.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def make_model(config: Seq2SeqConfig) -> Any:
 
 
 def parameter_count(config: Seq2SeqConfig) -> int:
-    """How many numbers the parameters of a model of these sizes have, without the memory for them."""
+    """How many numbers the parameters of a model of these sizes have, without allocating them."""
     return sum(math.prod(shape) for shape in parameter_shapes(lambda: make_model(config)).values())
 
 

@@ -17,15 +17,15 @@ ATTENTION = ("none", "dot", "general", "additive")
 
 @dataclass(frozen=True)
 class Seq2SeqConfig:
-    """What both models have: a vocabulary for source and target, and three of its words with a duty.
+    """What both models have: a vocabulary for source and target, and three special tokens.
 
     vocab_size: V, pieces of source and target together. pad_token_id fills rows up, start_token_id is the first
-    input of the decoder, end_token_id the last word of a source and of a target. The defaults are the places of
+    input of the decoder, end_token_id the last word of a source and of a target. The defaults are the ids of
     [PAD], [CLS] and [SEP] in a vocabulary that `train_wordpiece` has learned.
     label_smoothing: ε of Szegedy et al. 2016, section 7, in training alone.
 
-    Raises ConfigError for a value of another type, sizes that do not fit or are beyond all reason, and words with a
-    duty that are the same or outside the vocabulary.
+    Raises ConfigError for a value of another type, sizes that do not fit or are beyond all reason, and
+    special tokens that are the same or outside the vocabulary.
     """
 
     model_type: ClassVar[str] = ""

@@ -22,7 +22,7 @@ class TranslationError(ValueError):
 
 
 def read_pairs(path: str | Path) -> list[TranslationPair]:
-    """The pairs in a file of two columns, source TAB target, a pair a line, in UTF-8 and without a header.
+    """The pairs in a file of two columns, source TAB target, a pair per line, in UTF-8 and without a header.
 
     Empty lines are left out. Raises TranslationError naming file, row and column; CorpusError for a file that is not
     UTF-8.

@@ -29,7 +29,7 @@ def pad_pairs(pairs: Sequence[IdPair], end_token_id: int, pad_token_id: int) -> 
     """Pairs of ids as a batch, in which each source and each target gets an end token and padding on the right.
 
     -> input_ids (B, S), attention_mask (B, S) of 1 and 0, labels (B, T) padded with -100. S and T are what the
-    longest source and the longest target need. Raises ValueError without a pair.
+    longest source and the longest target need. Raises ValueError for no pairs.
     """
     if not pairs:
         raise ValueError("pad_pairs: expected at least one pair, got none")
@@ -50,14 +50,14 @@ def _rows(sequences: list[list[int]], filler: int) -> np.ndarray:
 
 
 class TranslationData(Epochs):
-    """An endless row of batches, in which each epoch has an order of its own.
+    """An endless sequence of batches, in which each epoch has an order of its own.
 
     pairs: the ids of sources and targets, without start and end tokens, or what makes those of each epoch anew.
 
-    A batch is as long as its longest sentence, so sentences of about one length go together (Vaswani et al. 2017,
-    section 5.1): the shuffled pairs are cut into pools of 20 batches, each pool is sorted by length and cut into
-    batches, and the batches are shuffled. Pairs that are left over at the end of an epoch are not used in it. Raises
-    ValueError without a pair, or for a batch_size below 1.
+    A batch is as long as its longest sentence, so sentences of about the same length go together (Vaswani et
+    al. 2017, section 5.1): the shuffled pairs are cut into pools of 20 batches, each pool is sorted by length
+    and cut into batches, and the batches are shuffled. Pairs that are left over at the end of an epoch are
+    not used in it. Raises ValueError for no pairs, or a batch_size below 1.
     """
 
     def __init__(
@@ -94,6 +94,6 @@ class TranslationData(Epochs):
         return len(target), len(source)
 
     def batch_at(self, index: int) -> Batch:
-        """So many pairs, as `pad_pairs` gives them."""
+        """A batch of pairs, as `pad_pairs` gives it."""
         chosen = [self.pairs[i] for i in self._batches[index]]
         return pad_pairs(chosen, self.end_token_id, self.pad_token_id)

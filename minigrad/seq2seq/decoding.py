@@ -51,7 +51,7 @@ class Hypothesis:
 
     ids: its words, without start and end token. log_probability: log P(ids, end token | source), or without the end
     token where `finished` is false. score: what hypotheses are ranked by, log_probability divided by
-    `length_divisor`. finished: whether the model wrote the end token before the greatest length was reached.
+    `length_divisor`. finished: whether the model wrote the end token before the maximum length was reached.
     """
 
     ids: list[int]
@@ -74,10 +74,10 @@ def greedy_search(
     """The most probable word at each step, until the end token: one hypothesis for each row of input_ids (B, S).
 
     max_length: the most words of a hypothesis, with its end token. Padding and the start token are never written.
-    Of words that are equally probable, the first of the vocabulary is taken. The hypotheses' score is their
+    Of words that are equally probable, the first in the vocabulary is taken. The hypotheses' score is their
     log-probability.
 
-    Runs in evaluation mode without a graph, and leaves the model in the mode in which it came. Raises ValueError or
+    Runs in evaluation mode without a graph, and leaves the model in its previous mode. Raises ValueError or
     TypeError for a max_length that is not an integer of at least 1, and what the model raises for its inputs.
     """
     _positive_integer("max_length", max_length)
@@ -117,21 +117,21 @@ def beam_search(
 
     A beam holds at most k = num_beams targets without an end token. At each step all words that may follow all of
     them are ranked by log-probability. From the top, the k first continuations without an end token are the new
-    beam, and each end token that stands above the last of these k makes a finished hypothesis. The k finished ones of
-    highest score, log P / ((5 + |Y|) / 6)^α with α = length_penalty, are kept.
+    beam, and each end token that ranks above the last of these k makes a finished hypothesis. The k finished
+    ones of highest score, log P / ((5 + |Y|) / 6)^α with α = length_penalty, are kept.
 
     A row is done when no target in its beam can get among the kept ones any more: log P only falls, and the divisor
     is largest at max_length, so a target's score cannot rise above log P now / divisor(max_length). So the early end
-    changes no result: the search finds what it would find at max_length. It does not follow that this is the best of
-    all targets, because a beam forgets.
+    changes no result: the search finds what it would find at max_length. It does not follow that this is the
+    best of all targets, because a beam discards some.
 
-    Finished hypotheses come first. Only where there are fewer than num_beams, unfinished ones of length max_length
-    follow. Equal ones come in the order in which they stood in the beam, at first in the vocabulary's order. With
-    num_beams=1 and length_penalty=0 this is greedy search.
+    Finished hypotheses come first. If there are fewer than num_beams, unfinished ones of length max_length
+    follow. Equal ones come in the order in which they were in the beam, at first in the vocabulary's order.
+    With num_beams=1 and length_penalty=0 this is greedy search.
 
-    Runs in evaluation mode without a graph, and leaves the model in the mode in which it came. Raises ValueError or
-    TypeError for num_beams or max_length that are not integers of at least 1, for a length_penalty that is not a
-    number of 0 to 10, and what the model raises for its inputs.
+    Runs in evaluation mode without a graph, and leaves the model in its previous mode. Raises ValueError or
+    TypeError for num_beams or max_length that are not integers of at least 1, for a length_penalty that is
+    not a number from 0 to 10, and what the model raises for its inputs.
     """
     _positive_integer("num_beams", num_beams)
     _positive_integer("max_length", max_length)

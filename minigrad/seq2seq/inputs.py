@@ -32,7 +32,7 @@ def source(
 
 
 def lengths(attention_mask: np.ndarray) -> np.ndarray:
-    """How many words each row has: (B, S) -> (B,). Raises ValueError where a word stands behind padding."""
+    """How many words each row has: (B, S) -> (B,). Raises ValueError where a word comes after padding."""
     counts = attention_mask.sum(axis=1)
     behind = (attention_mask != 0) & (np.arange(attention_mask.shape[1]) >= counts[:, None])
     if behind.any():

@@ -1,4 +1,4 @@
-"""How well a model translates: losses and hits of training, and whole translations held against the right ones."""
+"""How well a model translates: training losses and hits, and whole translations compared with references."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TranslationTally(TaskTally):
     """
 
     def add(self, output: Seq2SeqOutput, batch: Batch) -> None:
-        """Count one batch, and what the model said of it."""
+        """Count one batch, and what the model predicted for it."""
         super().add(output, batch)
         self.tokens += int((batch["labels"] != IGNORED).sum())  # beside those of the source
 
@@ -38,7 +38,7 @@ def compare(
 ) -> dict[str, float]:
     """exact_match, the share of translations that are the reference piece for piece, and bleu of words, 0 to 100.
 
-    Raises ValueError if there are not as many of both, or none.
+    Raises ValueError unless there are equally many of both, at least one.
     """
     if not references:
         raise ValueError("compare: expected at least one translation, got none")

@@ -24,8 +24,8 @@ class TranslatedText:
 
     text: as it is read. ids: its pieces, without start and end token. words: the same as words, punctuation marks
     apart. source: the words of the text as the model has read them. log_probability: of the whole translation in
-    nats. finished: whether the model wrote an end token before the greatest length was reached. unknown: words of the
-    text that the vocabulary has no pieces for, which the model has read as [UNK].
+    nats. finished: whether the model wrote an end token before the maximum length was reached. unknown: words
+    of the text that the vocabulary has no pieces for, which the model has read as [UNK].
     """
 
     text: str
@@ -42,8 +42,8 @@ class Aligned:
     """The attention of a translation, word by word.
 
     target, source: their words, each with the end token as its last. weights (T, S): how much of its attention the
-    model has on each source word, when it writes each target word; each row sums to 1. (The pieces of a source word
-    are added up, of the pieces of a target word the mean is taken.)
+    model has on each source word, when it writes each target word; each row sums to 1. The weights of the
+    pieces of a source word are added up, those of a target word averaged.
     """
 
     target: list[str]
@@ -51,7 +51,7 @@ class Aligned:
     weights: np.ndarray
 
     def highest(self) -> list[int]:
-        """For each word of the target, the place of the source's word with the highest weight."""
+        """For each word of the target, the index of the source word with the highest weight."""
         return [int(place) for place in self.weights.argmax(axis=1)]
 
 
@@ -67,9 +67,9 @@ def translate(
     """The translations of some texts: the best of a beam search, or with num_beams=1 of greedy search.
 
     A text without words has an empty translation. max_length: the most pieces that a text, and its translation, may
-    have with the end token; None: as long as it is, and 100 for the translation. length_penalty: of the beam search.
-    Raises TypeError if `texts` is one string; ValueError naming the text that has too many pieces, and what the search
-    raises.
+    have with the end token; None: no limit for the text, and 100 for the translation. length_penalty: of the
+    beam search. Raises TypeError if `texts` is one string; ValueError naming the text that has too many
+    pieces, and what the search raises.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string: give a list of strings, [text]")
@@ -152,12 +152,12 @@ def words_of(tokenizer: WordPieceTokenizer, ids: Sequence[int]) -> list[str]:
 def align(
     model: TranslationModel, tokenizer: WordPieceTokenizer, source: str, target: str | Sequence[int]
 ) -> Aligned:
-    """The attention of a model over the words of `source` while it writes `target`, which it is told word by word.
+    """The attention of a model over the words of `source` while it writes `target`, given word by word.
 
     target: a text, or the ids of its pieces (`TranslatedText.ids`).
 
-    Of a Transformer, the mean over all heads of all layers of the decoder. Raises ValueError for a model without
-    attention, and for a text that has no words.
+    For a Transformer, it is the mean over all heads of all layers of the decoder. Raises ValueError for a
+    model without attention, and for a text that has no words.
     """
     source_ids = _source_ids(tokenizer, source, 1, None)
     target_ids = _source_ids(tokenizer, target, 2, None) if isinstance(target, str) else list(target)

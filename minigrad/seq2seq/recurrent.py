@@ -50,8 +50,8 @@ def network(config: RecurrentConfig, bidirectional: bool = False) -> Any:
 class RecurrentEncoder(nn.Module):
     """Reads the source: a state for each word, and the last state, in which all of it has to fit.
 
-    With both directions there are two states of length H for each word, and two last ones. A linear map makes one of
-    two; an LSTM's cells have a map of their own.
+    With both directions there are two states of length H for each word, and two last ones. A linear map makes
+    one state of two; an LSTM's cells have a map of their own.
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -168,7 +168,7 @@ class RecurrentSeq2Seq(nn.Module):
         labels: Array | None = None,
         output_attentions: bool = False,
     ) -> Seq2SeqOutput:
-        """The scores of each next word of the target, which reads the true words before it (teacher forcing).
+        """The scores of each next word of the target, given the true words before it (teacher forcing).
 
         input_ids (B, S), attention_mask (B, S) with 1 for words and 0 for padding on the right, ones by default.
         labels (B, T) with -100 where there is nothing to predict. decoder_input_ids (B, T): the start token and the

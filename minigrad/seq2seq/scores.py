@@ -21,7 +21,7 @@ class Score(nn.Module):
         self.hidden_size = hidden_size
 
     def keys(self, states: Tensor) -> Tensor:
-        """What of the encoder's states (B, S, H) the scores are made of, (B, S, H)."""
+        """What the scores use of the encoder's states: (B, S, H) -> (B, S, H)."""
         return states
 
     def compare(self, h: Tensor, keys: Tensor) -> Tensor:

@@ -77,11 +77,11 @@ class TranslationTraining(Training):
     """A run that learns to translate: what `python -m minigrad.seq2seq train` runs.
 
     config: of the model to make. pairs: ids of sources and targets without start and end tokens, or what makes those
-    of an epoch. tokenizer: what made them; its [PAD], [CLS] and [SEP] are padding, start and end token. held_out:
-    pairs for the evaluation, of which the first `eval_translations` are translated. output: the run's folder, which is
-    locked until `run` ends, or the `with` that this is used in. corpus: a name or fingerprint of the text, so that a
-    resumed run can tell whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share:
-    of the text, if it was split. shares: as Run has them.
+    of an epoch. tokenizer: the one that made them; its [PAD], [CLS] and [SEP] are padding, start and end
+    token. held_out: pairs for the evaluation, of which the first `eval_translations` are translated. output:
+    the run's folder, which is locked until `run` ends, or the `with` that this is used in. corpus: a name or
+    fingerprint of the text, so that a resumed run can tell whether it is the same. resume: go on from the
+    newest checkpoint in `output`. held_out_share: of the text, if it was split. shares: as in Run.
 
     Raises what bert's Pretraining raises, for the same reasons.
     """
@@ -130,8 +130,8 @@ class TranslationTraining(Training):
     # --- What is its own ---------------------------------------------------------------------------------
 
     def optimizer_and_schedule(self, warmup_steps: int) -> tuple[optim.Optimizer, optim.Schedule]:
-        """Of a Transformer, Adam and the schedule of Vaswani et al. 2017, section 5.3; else AdamW, with a linear rise
-        and fall."""
+        """For a Transformer, Adam and the schedule of Vaswani et al. 2017, section 5.3; else AdamW, with a
+        linear rise and fall."""
         settings, config = self.arguments, self.model.config
         if isinstance(config, TransformerConfig):
             peak = (config.d_model * warmup_steps) ** -0.5  # of the paper's equation 3
@@ -227,10 +227,10 @@ def prepare_translation(
             run.run()
 
     corpus: a name of CORPORA, whose stories are told afresh in each epoch, or a file of two columns as in
-    `read_pairs`. Of a file: evaluation, another one to score the model on; without it, the pairs of a share `held_out`
-    of the sources are not trained on. vocab_size, lower_case: of the WordPiece vocabulary that is learned from both
-    columns. config: its vocab_size is replaced by what there is. output, resume, shares: of TranslationTraining. say:
-    takes each line for the reader.
+    `read_pairs`. For a file: evaluation, another one to score the model on; without it, the pairs of a share
+    `held_out` of the sources are not trained on. vocab_size, lower_case: of the WordPiece vocabulary that is
+    learned from both columns. config: its vocab_size is replaced by the actual one. output, resume, shares:
+    of TranslationTraining. say: takes each line for the reader.
 
     Raises what TranslationTraining and `read_pairs` raise; TranslationError if nothing is left to learn from or to
     score on; ValueError for a model that does not fit into memory.

@@ -33,10 +33,10 @@ def sinusoids(length: int, d_model: int, start: int = 0) -> np.ndarray:
 
 
 def linear(d_in: int, d_out: int) -> nn.Linear:
-    """A map whose weights start with variance 2 / (d_in + d_out).
+    """A map whose weights are initialised with variance 2 / (d_in + d_out).
 
     Outputs, and gradients on their way back, are then about as large as what came in (Glorot & Bengio 2010, eq. 12).
-    The paper does not say how it starts; PyTorch's `nn.Transformer` starts with this variance too.
+    The paper does not give its initialisation; PyTorch's `nn.Transformer` uses this variance too.
     """
     return nn.Linear(d_in, d_out, std=math.sqrt(2 / (d_in + d_out)))
 
@@ -44,8 +44,9 @@ def linear(d_in: int, d_out: int) -> nn.Linear:
 class Embeddings(nn.Module):
     """Words and positions as vectors, and the same table once more for the logits (section 3.4).
 
-    The table's entries start with standard deviation 1 / √d_model. Times √d_model, a word's vector is then about as
-    large as a position's, and a LayerNorm's output times the table gives logits with a standard deviation of about 1.
+    The table's entries are initialised with standard deviation 1 / √d_model. Times √d_model, a word's vector
+    is then about as large as a position's, and a LayerNorm's output times the table gives logits with a
+    standard deviation of about 1.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -54,7 +55,7 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, ids: np.ndarray, start: int = 0) -> Tensor:
-        """ids (B, T), of which the first stands at position `start` -> (B, T, d_model)."""
+        """ids (B, T), of which the first is at position `start` -> (B, T, d_model)."""
         words = self.words(ids) * self.scale  # (B, T, d_model)
         positions = sinusoids(ids.shape[1], words.shape[-1], start)  # (T, d_model)
         return self.dropout(words + Tensor(positions, dtype=words.dtype).to(words.backend))
@@ -67,7 +68,7 @@ class Embeddings(nn.Module):
 class MultiHeadAttention(nn.Module):
     """h heads side by side: Concat(head_1, …, head_h) W^O (section 3.2.2).
 
-    Who asks and who is looked at may be different texts. The paper writes the four maps without a bias; these have
+    Queries and keys may come from different texts. The paper writes the four maps without a bias; these have
     one, as PyTorch's and BERT's have.
     """
 
@@ -89,7 +90,7 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self, x: Tensor, seen: KeysValues, mask: Array | None, output_attentions: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """x (B, T, d_model) asks the keys and values `seen`; mask to (B, 1, T, S) is added to the scores.
+        """x (B, T, d_model) queries the keys and values `seen`; mask to (B, 1, T, S) is added to the scores.
 
         -> (B, T, d_model), and the weights (B, h, T, S) where they are asked for. They are computed again, because
         the fused operation keeps its own for the backward pass.

@@ -1,8 +1,8 @@
 """What the best possible model would know: exact probabilities of the grammar's stories, and the loss they leave.
 
-A text is held against the grammar: the functions that tell a story run again with a teller that tries every
-decision, and gives up a way as soon as it says another word than the text has. What ways are left, with their
-probabilities, add up to the probability of the text. A hidden word is one more decision.
+A text is checked against the grammar: the functions that tell a story run again with a teller that tries
+every decision, and gives up a way as soon as it says another word than the text. The probabilities of the
+ways that are left add up to the probability of the text. A hidden word is one more decision.
 
 After each sentence, ways that know the same facts are added up, so a story costs little more than its sentences.
 """
@@ -38,8 +38,8 @@ class _OtherWord(Exception):
 class OneWay:
     """A teller that goes one way through all decisions; a subclass has `say`.
 
-    path: which option to take at each decision, so far; what is not in it takes the first, and is added. number: what
-    probabilities are made of.
+    path: which option to take at each decision, so far; a decision that is not in it takes the first, and is
+    added. number: what probabilities are made of.
     """
 
     def __init__(self, path: list[int], number: Callable[[int], Any] = float) -> None:
@@ -48,7 +48,7 @@ class OneWay:
         self.probability = number(1)
 
     def choose(self, weights: Mapping[Choice, int]) -> Choice:
-        """The option that the path says."""
+        """The option that the path gives."""
         items = [(item, weight) for item, weight in weights.items() if weight]
         if len(items) == 1:
             return items[0][0]
@@ -138,10 +138,10 @@ class Scorer:
         ] = {}
 
     def probability(self, text: Sequence[Text], first: int = 0) -> Any:
-        """Of sentences that stand in a story from place `first` on, when nothing is known of those before.
+        """The probability of sentences from place `first` of a story on, when those before are unknown.
 
-        A hidden word may be any, so its probabilities are added up. That a story has so many sentences is taken for
-        granted. 0 for a text that the grammar cannot write.
+        A hidden word may be any, so its probabilities are added up. That a story has that many sentences is
+        taken as given. A text that the grammar cannot write has 0.
         """
         return sum(self.fillings(text, first).values(), start=self.number(0))
 
@@ -234,7 +234,7 @@ def _shown(text: Sequence[Text]) -> str:
 
 @dataclass(frozen=True)
 class Floor:
-    """What no model can do better, on average over `count` guesses: nats of loss, share of right best guesses."""
+    """What no model can beat, on average over `count` guesses: nats of loss, share of right best guesses."""
 
     nats: float
     accuracy: float

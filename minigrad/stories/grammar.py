@@ -4,12 +4,14 @@
     john gives the books to mary . the books of mary are ancient .
 
 A story has two people, a thing (one or several) and its holder. It is told by functions that do not know who listens:
-each word and each decision goes to a *teller*. One that draws at random (`Draw`, here) makes a story; one that holds
-a given text against the grammar (`minigrad.stories.floors`) finds the exact probability of the text.
+each word and each decision goes to a *teller*. One that draws at random (`Draw`, here) makes a story; one
+that checks a given text against the grammar (`minigrad.stories.floors`) finds the exact probability of the
+text.
 
-What nobody has asked for yet is not decided yet (`Facts`): who is the man, what they are called, what the thing is. So
-the same functions tell the second half of a story whose first half is known, and of one whose first half is not. For
-both to have the same probabilities, no prior may depend on the order in which facts are asked for.
+What nothing has asked for yet is not decided yet (`Facts`): who is the man, what they are called, what the
+thing is. So the same functions tell the second half of a story whose first half is known, and of one whose
+first half is not. For both to have the same probabilities, no prior may depend on the order in which facts
+are asked for.
 
 Every weight is an integer, and a draw takes `random.Random.random`, whose numbers are the same on every machine and
 Python. A test holds the stories' bytes.
@@ -34,7 +36,7 @@ Choice = TypeVar("Choice")
 class Phrase:
     """A person, the thing or the place as one sentence names it.
 
-    at: where its head word stands in the sentence. marks: where its small words stand (the, of, four, old).
+    at: where its head word is in the sentence. marks: where its small words are (the, of, four, old).
     """
 
     entity: str  # first, second, thing, place
@@ -52,7 +54,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Clause:
-    """A verb with all that hangs on it: the syntax tree of a sentence. `at` and `marks` as in Phrase."""
+    """A verb with all that depends on it: the syntax tree of a sentence. `at` and `marks` as in Phrase."""
 
     verb: str
     at: int
@@ -64,7 +66,7 @@ class Clause:
     marks: tuple[int, ...] = ()
 
     def heads(self, count: int) -> list[int]:
-        """For each of `count` words the place of the word on which it hangs; the verb hangs on itself."""
+        """For each of `count` words the place of its head; the verb is its own head."""
         found = [self.at] * count
         _hang_clause(self, self.at, found)
         return found
@@ -94,8 +96,8 @@ def _hang_phrase(phrase: Phrase, head: int, found: list[int]) -> None:
 class Word:
     """A word with its gold labels.
 
-    slot: which choice of the grammar it is, so the phenomenon that a model must know to guess it. rival: the word
-    that would be right if that phenomenon were the other way (`she` for `he`), where there is one.
+    slot: which choice of the grammar it is, and so the phenomenon that a model must know to guess it. rival:
+    the word that would be right if that phenomenon were the other way (`she` for `he`), where there is one.
     """
 
     text: str
@@ -119,7 +121,7 @@ class Facts(NamedTuple):
 
 
 class Teller(Protocol):
-    """Who takes the words and decides: by lot, or by a text that is given."""
+    """What takes the words and decides: at random, or by a given text."""
 
     def choose(self, weights: Mapping[Choice, int]) -> Choice:
         """A decision that shows in no word by itself."""
@@ -139,7 +141,7 @@ def _evenly(words: Sequence[Choice]) -> dict[Choice, int]:
 
 @dataclass
 class Sentence:
-    """A sentence on its way: the facts so far, and the teller. Each method says a part and returns it."""
+    """A sentence in the making: the facts so far, and the teller. Each method says a part and returns it."""
 
     teller: Teller
     facts: Facts
@@ -162,7 +164,7 @@ class Sentence:
         return self.teller.say(weights, tag, slot, entity, rival)
 
     def chance(self, tenths: int) -> bool:
-        """True so many times out of ten."""
+        """True in `tenths` out of ten cases."""
         return self.teller.choose({True: tenths, False: 10 - tenths})
 
     def know(self, **facts: object) -> None:
@@ -239,8 +241,8 @@ class Sentence:
         slot: str = "person again",
         marks: tuple[int, ...] = (),
     ) -> Phrase:
-        """A person who was met before, in the form `name` or `pronoun`: the slot is the same for both, because whoever
-        guesses the word does not see which form it has."""
+        """A person who was met before, in the form `name` or `pronoun`: the slot is the same for both,
+        because a model that guesses the word does not see which form it has."""
         if form == "name":
             return self.name(who, slot, marks)
         return self.pronoun(who, forms, slot, marks)
@@ -487,7 +489,7 @@ class Story:
     facts: Facts
 
     def texts(self) -> list[str]:
-        """The sentences, words parted by spaces."""
+        """The sentences, words separated by spaces."""
         return [" ".join(word.text for word in sentence) for sentence in self.sentences]
 
 
@@ -521,7 +523,7 @@ class Draw:
 def tell_story(setting: Setting, seed: int, first: int = 0) -> Story:
     """The story of this number; with `first`, only its sentences from that place on.
 
-    Such an end is told of a beginning that nobody has heard, and is as likely as at the end of whole stories.
+    Such an end follows a beginning that nobody has heard, and is as likely as it is in whole stories.
     """
     draw = Draw(Random(seed))
     facts = Facts()

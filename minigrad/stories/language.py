@@ -4,16 +4,16 @@
     mary ga partin stavil dwen ko jorem .        tum ga tem fe lin ko naftum .
     mary    books  old    two     has            he     her from them borrows
 
-The language has its name from the order of its sentences: subject, object, verb (`translate` says the whole rule).
-Each phrase ends in a mark that says what the phrase is to the verb. Articles have no counterpart. A noun ends in the
-vowel of its class, a, e, i or o, and an n follows for two or three things, an s for four or more. A word that speaks of
-the thing ends like its noun: the words for *it*, *which* and *is*. A word that speaks of a man ends in um, of a woman
-in em: the words for *he* and *who*, and every verb.
+The language is named after the order of its sentences: subject, object, verb (`translate` says the whole
+rule). Each phrase ends in a mark that shows what the phrase is to the verb. Articles have no counterpart. A
+noun ends in the vowel of its class, a, e, i or o, and an n follows for two or three things, an s for four or
+more. A word that refers to the thing ends like its noun: the words for *it*, *which* and *is*. A word that
+refers to a man ends in um, of a woman in em: the words for *he* and *who*, and every verb.
 
-So a word can need others from far off. The ending of *them* depends on the noun, maybe sentences away, and nothing
-nearer tells it, because each kind of things has a noun of each class. Every plural depends on the count, which a story
-says once, at its beginning. (Serbo-Croatian nouns, too, have one form after two, three and four, and another from five
-on.)
+So a word can depend on others far away. The ending of *them* depends on the noun, perhaps sentences away, and
+nothing nearer shows it, because each kind of thing has a noun of each class. Every plural depends on the
+count, which a story gives once, at its beginning. (Serbo-Croatian nouns, too, have one form after two, three
+and four, and another from five on.)
 
 Marks are words of their own, not endings, so that the vocabulary stays small and a mark has an alignment of its own.
 """
@@ -139,7 +139,7 @@ class Translation:
         return [word for sentence in self.sentences for word in sentence]
 
     def texts(self) -> list[str]:
-        """The sentences, words parted by spaces."""
+        """The sentences, words separated by spaces."""
         return [" ".join(word.text for word in sentence) for sentence in self.sentences]
 
 
@@ -150,7 +150,8 @@ def translate(story: Story) -> Translation:
     phrase: its possessor; the noun; what English says before the noun, last first (books old two); its relative
     clause; the mark. A relative clause begins with its *who* or *which*, without a mark, and ends in its verb.
 
-    Raises ValueError for the end of a story whose beginning would say how a word ends: what `it` is, or how many.
+    Raises ValueError for the end of a story whose beginning would determine how a word ends: what `it` is, or
+    how many.
     """
     words = [word for sentence in story.sentences for word in sentence]
     sentences: list[tuple[SovianWord, ...]] = []

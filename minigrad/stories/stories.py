@@ -44,7 +44,7 @@ def story_tokenizer(setting: Setting) -> WordPieceTokenizer:
 
 
 def heads(story: Story) -> list[int]:
-    """For each word the place of the word on which it hangs; a sentence's verb hangs on itself."""
+    """For each word the place of its head; a sentence's verb is its own head."""
     found: list[int] = []
     for sentence, tree in zip(story.sentences, story.trees, strict=True):
         found += [len(found) + head for head in tree.heads(len(sentence))]
@@ -52,7 +52,7 @@ def heads(story: Story) -> list[int]:
 
 
 def antecedents(story: Story) -> dict[int, int]:
-    """For each pronoun (who and which are two) the last place before it where a name or a noun says the same."""
+    """For each pronoun (also who and which) the last place before it where a name or noun means the same."""
     found, last = {}, {}
     for place, word in enumerate(_words(story)):
         if word.tag in ("NAME", "NOUN"):
@@ -64,7 +64,7 @@ def antecedents(story: Story) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a story; its answer stands in the story from place `start` up to, not including, `end`."""
+    """A question about a story; its answer is in the story from place `start` up to, not including, `end`."""
 
     text: str
     start: int
@@ -172,7 +172,7 @@ class Stories:
         return SentencePair(a, b, pair.next_sentence_label)
 
     def fingerprint(self) -> str:
-        """A hash of some stories: another setting, or other words, have another one."""
+        """A hash of some stories: another setting, or other words, have another hash."""
         texts = [text for story in tell_stories(self.setting, 50, seed=0) for text in story.texts()]
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
@@ -181,7 +181,7 @@ class Stories:
         return self._id[word]
 
     def tokens(self) -> Iterator[int]:
-        """Ids of many words, to count how often each comes."""
+        """Ids of many words, to count how often each occurs."""
         for story in tell_stories(self.setting, STORIES_AN_EPOCH, seed=0):
             yield from self._ids(story.sentences)
 

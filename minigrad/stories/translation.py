@@ -19,10 +19,10 @@ Places = tuple[tuple[int, ...], ...]  # for each word of the target, places of w
 
 @dataclass(frozen=True)
 class TranslationPair:
-    """A text and its translation, words parted by spaces; of a story with what is true of it.
+    """A text and its translation, words separated by spaces; for a story, with what is true of it.
 
     alignment: for each word of the target the place of the source's word that it translates, or none. agreement: the
-    places of other words of the source that have a say in its ending. See `language.SovianWord`.
+    places of other words of the source that help to decide its ending. See `language.SovianWord`.
     """
 
     source: str
@@ -68,9 +68,10 @@ def alignment_score(weights: np.ndarray, gold: Places) -> float:
     """The share of target words whose highest-weighted source word is a gold one.
 
     weights: (T, S), a row for each word of the target; more columns than the source has words (an end token) are
-    allowed, and are wrong. gold: an alignment or an agreement; words without a gold one are left out. Of equal
-    weights each counts in part, so an even row gets what a draw would get. Raises ValueError for another number of
-    rows, for too few columns, for weights that are not finite, and if no word has a gold one.
+    allowed, and are wrong. gold: an alignment or an agreement; words without a gold one are left out. Of
+    equal weights each counts in part, so a uniform row gets what a random choice would get. Raises ValueError
+    for another number of rows, for too few columns, for weights that are not finite, and if no word has a
+    gold one.
     """
     weights = np.asarray(weights)
     columns = 1 + max((place for places in gold for place in places), default=0)
@@ -92,7 +93,7 @@ def alignment_score(weights: np.ndarray, gold: Places) -> float:
 
 
 def even_rows(target: int, source: int) -> np.ndarray:
-    """The weights of attention that looks nowhere: (T, S), each 1/S."""
+    """The weights of uniform attention: (T, S), each 1/S."""
     return np.full((target, source), 1 / source)
 
 

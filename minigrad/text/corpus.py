@@ -1,6 +1,7 @@
 """Texts to train on: the Python documentation already on this disk, or the text in a reader's folder or file.
 
-A corpus is a list of documents, a document a list of sentences. Next-sentence prediction needs both borders.
+A corpus is a list of documents, a document a list of sentences. Next-sentence prediction needs both
+boundaries.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Corpus:
         return (sentence for document in self.documents for sentence in document)
 
     def fingerprint(self) -> str:
-        """A hash of the text: another text has another one."""
+        """A hash of the text: a different text has a different hash."""
         digest = hashlib.sha256()
         for document in self.documents:
             for sentence in document:
@@ -98,14 +99,14 @@ class Corpus:
 def read_corpus(source: str | Path, progress: Progress | None = None) -> Corpus:
     """The corpus called `python-docs`, or the text in a folder or a file.
 
-    A folder: each `.txt`, `.md` or `.rst` file in it, at any depth, is a document. A file: blank lines part
-    documents and each line is a sentence, the format of the released BERT; running text, without such lines,
-    and paragraphs of one line are cut into sentences and then into documents, and a note says so. What begins
-    with a full stop in a folder is passed over. `progress` is called with how much is read, and of how much:
-    files of a folder or of `python-docs`, characters of a running text. Where a package is not installed
-    whose text `python-docs` has elsewhere, a note names it.
+    A folder: each `.txt`, `.md` or `.rst` file in it, at any depth, is a document. A file: blank lines
+    separate documents and each line is a sentence, the format of the released BERT; running text, without
+    such lines, and paragraphs of one line are cut into sentences and then into documents, and a note says so.
+    In a folder, names that begin with a full stop are skipped. `progress` is called with the amount read and
+    the total: files of a folder or of `python-docs`, characters of a running text. If a package whose text
+    `python-docs` has elsewhere is not installed, a note names it.
 
-    Raises CorpusError for a path that is not there, a file or a folder that cannot be read, an empty or
+    Raises CorpusError for a path that does not exist, a file or a folder that cannot be read, an empty or
     non-UTF-8 file (named, with the offset), a folder without text, text for fewer than two documents, or more
     text than fits in memory.
     """
@@ -152,7 +153,7 @@ def _unreadable(path: object, error: OSError) -> CorpusError:
 
 
 def read_text(path: Path) -> str:
-    """What is in a file of text, without a byte order mark. Raises CorpusError for what is no UTF-8, or no text."""
+    """What a text file holds, without a byte order mark. Raises CorpusError for what is not UTF-8 or text."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -216,7 +217,8 @@ def _text_files(folder: Path) -> list[Path]:
             for name in names
             if not name.startswith(".") and Path(name).suffix.lower() in TEXT_SUFFIXES
         ]
-    return sorted(path for path in paths if stat.S_ISREG(_mode(path)))
+    # By their parts: paths of Windows compare without case, which would be another order and another fingerprint.
+    return sorted((path for path in paths if stat.S_ISREG(_mode(path))), key=lambda path: path.parts)
 
 
 def _read_file(path: Path, progress: Progress | None) -> Corpus:

@@ -40,7 +40,7 @@ def normalize(
 def origins(
     text: str, *, lower_case: bool, strip_accents: bool | None, tokenize_chinese_chars: bool
 ) -> list[int]:
-    """For each character that `normalize` gives, the place in `text` of the one that it is from.
+    """For each character that `normalize` gives, the position in `text` of the one that it comes from.
 
     Where marks change places, they are counted in their new order. Source: the offsets of `tokenizers`.
     """
@@ -102,7 +102,7 @@ def _decompose(character: str) -> str:
 
 
 def lower(text: str) -> str:
-    """Lower-case each character by itself: Σ is σ also at the end of a word, where Python would write ς."""
+    """Lower-case each character by itself: Σ becomes σ even at the end of a word, where Python writes ς."""
     if text.isascii():
         return text.lower()
     return text.translate(_NEW_CAPITALS).replace("Σ", "σ").lower()
@@ -117,12 +117,12 @@ def pre_tokenize(text: str) -> list[str]:
 
 
 def word_places(text: str) -> Iterator[tuple[int, int]]:
-    """Where the words of `pre_tokenize` stand: the first character of each, and the first one after."""
+    """Where the words of `pre_tokenize` are: the first character of each, and the first one after it."""
     return (word.span() for word in _WORD.finditer(text))
 
 
 def chunks(text: str) -> list[str]:
-    """The parts of a raw text between white space. Each can be normalised by itself, and most come again and again.
+    """The parts of a raw text between white space. Each can be normalised by itself, and most recur often.
 
     `str.split` also splits at a few control characters. They go first, because `clean` drops them and so makes one
     word of the two sides.

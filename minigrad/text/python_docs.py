@@ -42,7 +42,7 @@ def python_docs(progress: Callable[[int, int], object] | None = None) -> list[li
 
 
 def absent_packages() -> list[str]:
-    """Those that are not installed, so that there are fewer documents."""
+    """The packages that are not installed, so that there are fewer documents."""
     return [package for package in PACKAGES if importlib.util.find_spec(package) is None]
 
 

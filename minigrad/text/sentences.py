@@ -47,12 +47,12 @@ _INITIAL = re.compile(r"(?:^|[\s.(])(\w)\.$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a running text, white space made single."""
+    """The sentences of a running text, with single white space."""
     return list(iter_sentences(text))
 
 
 def iter_sentences(text: str) -> Iterator[str]:
-    """What `split_sentences` gives, one after another: of a long text the first come at once."""
+    """What `split_sentences` gives, one after another: the first ones of a long text come at once."""
     text = _SPACES.sub(" ", text).strip()
     start = 0
     for end in _END.finditer(text):

@@ -1,11 +1,11 @@
 """WordPiece: texts to the ids that BERT reads, and back.
 
-The way of a text: it is brought into one spelling and split into words (`normalization.py`), then each word is cut,
-longest match first, into pieces of a vocabulary (learned by `wordpiece.py`). A piece that continues a word begins with
-`##`.
+The path of a text: it is brought into one spelling and split into words (`normalization.py`), then each word
+is cut, longest match first, into pieces of a vocabulary (learned by `wordpiece.py`). A piece that continues a
+word begins with `##`.
 
-Both ways agree exactly with `BertWordPieceTokenizer` of Hugging Face's `tokenizers`. Not handled: overflowing windows,
-tokens added later; `bert/features.py` has offsets into the text.
+Both directions agree exactly with `BertWordPieceTokenizer` of Hugging Face's `tokenizers`. Not handled:
+overflowing windows, tokens added later; `bert/features.py` has offsets into the text.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Encoding:
 class WordPieceTokenizer:
     """Cuts texts into the pieces of a vocabulary, and joins pieces back into text.
 
-    `vocab` has the pieces in the order of their ids, or maps a piece to its id (ids 0, 1, 2, …). Of a piece that is
-    there twice the last id counts, and an empty one is in no text: published vocabularies have both. `lower_case` is
-    True for an uncased vocabulary, False for a cased one. `strip_accents` says whether é becomes e; None follows
-    `lower_case`. A word of more than `max_input_chars_per_word` characters is [UNK] unseen. `tokenize_chinese_chars`
-    says whether each Chinese character is a word.
+    `vocab` has the pieces in the order of their ids, or maps a piece to its id (ids 0, 1, 2, …). If a piece
+    occurs twice, the last id counts, and an empty piece occurs in no text: published vocabularies have both.
+    `lower_case` is True for an uncased vocabulary, False for a cased one. `strip_accents` says whether é
+    becomes e; None follows `lower_case`. A word of more than `max_input_chars_per_word` characters becomes
+    [UNK] unseen. `tokenize_chinese_chars` says whether each Chinese character is a word.
 
     Raises ValueError if a piece has a line break in it, if the ids have gaps, or if one of the five special tokens is
     missing. Source: `BertWordPieceTokenizer` of `tokenizers`.
@@ -126,8 +126,8 @@ class WordPieceTokenizer:
     def token_ids(self, text: str) -> list[int]:
         """The ids of a text, without [CLS] and [SEP]: the fast way through a corpus.
 
-        A special token that stands in the text, such as [MASK], becomes its id wherever it stands. Raises TypeError
-        if `text` is not a string.
+        A special token in the text, such as [MASK], becomes its id wherever it occurs. Raises TypeError if
+        `text` is not a string.
         """
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, got {type(text).__name__}")
@@ -241,7 +241,7 @@ class WordPieceTokenizer:
     # --- Ids to text -------------------------------------------------------------------------------------
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
-        """Join the pieces of ids into text: `##` glues, all else gets a space, some punctuation loses it.
+        """Join the pieces of ids into text: `##` joins, all else gets a space, and some punctuation loses it.
 
         Raises ValueError for an id that the vocabulary does not have (`tokenizers` skips it in silence). Source: the
         `WordPiece` decoder of `tokenizers`, with cleanup.

@@ -3,8 +3,8 @@
 `train_wordpiece` counts the words of a text (`count_words`), takes their characters as the first pieces
 (`first_pieces`), and merges (`learn_pieces`). A piece that continues a word begins with `##`.
 
-The vocabulary agrees with the one of `WordPieceTrainer` in Hugging Face's `tokenizers`, up to ties: there, they depend
-on an order that changes from run to run.
+The vocabulary agrees with the one of `WordPieceTrainer` in Hugging Face's `tokenizers`, up to ties: there,
+ties depend on an order that changes from run to run.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ def train_wordpiece(
     much the merge raises the log-likelihood of the text. `progress` is called with (pieces so far, `vocab_size`) after
     each merge.
 
-    A word of more than `max_input_chars_per_word` characters, such as a line of base64, is left out, because the
-    tokenizer makes [UNK] of it unseen. `tokenizers` counts such words, and learns pieces of them.
+    A word of more than `max_input_chars_per_word` characters, such as a line of base64, is left out, because
+    the tokenizer turns it into [UNK] unseen. `tokenizers` counts such words, and learns pieces from them.
 
     Ties go to the pair whose first piece is earlier in the vocabulary, then to the one whose second piece is. So the
     result depends on the texts alone, whatever their order and whatever the hash seed.
 
-    Raises TypeError if `texts` is one string, ValueError for an unknown score, a repeated special token, a number that
-    is none or too small, or a `vocab_size` too small for the characters.
+    Raises TypeError if `texts` is one string, ValueError for an unknown score, a repeated special token, an
+    argument that is not a number or is too small, or a `vocab_size` too small for the characters.
 
-    Source: `WordPieceTrainer` of `tokenizers` for the count; Schuster and Nakajima (2012) for the gain. The other is
-    the rule of tutorials, such as Hugging Face's.
+    Source: `WordPieceTrainer` of `tokenizers` for the count; Schuster and Nakajima (2012) for the gain. The
+    "pmi" score is the rule of tutorials, such as Hugging Face's.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string: give a list of strings, [text]")
@@ -133,11 +133,11 @@ def learn_pieces(
     score: str = "frequency",
     progress: Callable[[int, int], object] | None = None,
 ) -> list[str]:
-    """Merge the best pair again and again; returns `vocab` with the merged pieces behind it.
+    """Merge the best pair again and again; returns `vocab` with the merged pieces appended.
 
     The best pair comes from a heap. A score that has changed is pushed once more; the old entry stays, is
-    recognised when it comes up, and is dropped ("lazy deletion"). Each merge lowers all gains a little: of
-    these, the old entry is a bound, and is put back with what it is now. Arguments as of `train_wordpiece`.
+    recognised when it comes up, and is dropped ("lazy deletion"). Each merge lowers all gains a little, so an
+    old gain is a bound, and is put back with its present value. Arguments as in `train_wordpiece`.
     """
     vocab = list(vocab)
     min_frequency = max(1, min_frequency)  # a pair that is merged stays in the counts, with 0

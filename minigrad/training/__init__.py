@@ -1,1 +1,1 @@
-"""A run of anything: its loop, its folder and checkpoints, its settings, what it tells the reader."""
+"""A run of anything: its loop, its folder and checkpoints, its settings, what it shows the reader."""

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import difflib
+import io
 import json
 import os
 import shlex
@@ -32,7 +33,7 @@ from minigrad.training.run import DivergenceError
 
 
 class Parser(argparse.ArgumentParser):
-    """One whose errors have an end, and nothing that a terminal would obey."""
+    """A parser whose errors have limited length and nothing that a terminal would obey."""
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and exit with status 2."""
@@ -76,7 +77,7 @@ def add_commands(
 
 
 def add_settings(command: argparse.ArgumentParser, table: type, or_else: Mapping[str, str]) -> None:
-    """An option for each line of a table; or_else: what is the default of some where theirs is too large."""
+    """An option for each line of a table; or_else: the default of some where the table's is too large."""
     for line in dataclasses.fields(table):
         help, choices, default = line.metadata["help"], line.metadata["one_of"], line.default
         if choices:
@@ -140,7 +141,7 @@ def option(name: str) -> str:
 
 
 def integer(text: str) -> int:
-    """A number on the command line. (Python's integers have no end; floats and arrays do.)"""
+    """A number on the command line. Python's integers have no limit; floats and arrays do."""
     with contextlib.suppress(ValueError):
         value = int(text)
         if abs(value) <= LARGEST_INTEGER:
@@ -163,8 +164,8 @@ def parse_options(
 ) -> argparse.Namespace:
     """The options given, by default to this process; `command` is the name of the command.
 
-    need_model: the commands that can do nothing without --model. Exits with status 2 for what is no option, and with 0
-    after --help.
+    need_model: the commands that can do nothing without --model. Exits with status 2 for what is not an
+    option, and with 0 after --help.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _require_a_command(parser, arguments, list(commands))
@@ -242,7 +243,8 @@ def run_command(
 ) -> int:
     """Run one command; returns the exit status: 0, 1 after an error that was explained, 128 + a signal's number.
 
-    shared: the commands whose work several processes of mpirun can share; each of them would do that of the others.
+    shared: the commands whose work several processes of mpirun can share; in any other, each would do the
+    same.
     """
     try:
         if options.command not in shared:
@@ -278,7 +280,7 @@ def _fail(message: str) -> int:
 
 @contextmanager
 def speaking(aloud: bool) -> Iterator[None]:
-    """Messages that cannot be printed stop no work, inside this context; not aloud: nothing is printed."""
+    """Inside this context, messages that cannot be printed stop no work; if not aloud, nothing is printed."""
     if aloud:
         messages: Any = Unfailing(sys.stdout)
         with contextlib.redirect_stdout(messages):
@@ -303,7 +305,7 @@ def _require_alone(command: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print at once: what cannot be written is then an error here, and none when the process ends."""
+    """Print at once, so that what cannot be written is an error here, not when the process ends."""
     print(text, flush=True)
 
 
@@ -320,7 +322,7 @@ def typed(argument: str) -> str:
 def python() -> str:
     """What to type to get the Python that runs this."""
     for name in ("python", "python3"):
-        if shutil.which(name) == sys.executable:
+        if os.path.normcase(shutil.which(name) or "") == os.path.normcase(sys.executable):
             return name
     try:
         inside = os.path.relpath(sys.executable)
@@ -340,6 +342,9 @@ def as_process(main: Callable[[], int]) -> int:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
         else:
             stream.reconfigure(errors="backslashreplace")
+    # A file, which Windows would read as cp1252
+    if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.isatty():
+        sys.stdin.reconfigure(encoding="utf-8")
     if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):
         signal.signal(signal.SIGINT, _interrupt)
     try:

@@ -1,4 +1,4 @@
-"""A row of batches without an end: epoch after epoch, with a position that can be saved."""
+"""An endless sequence of batches: epoch after epoch, with a position that can be saved."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Batch = dict[str, np.ndarray]
 
 
 class Epochs:
-    """An endless row of batches. What kind they are, a subclass says, by `begin_epoch` and `batch_at`.
+    """An endless sequence of batches, which a subclass defines by `begin_epoch` and `batch_at`.
 
-    A subclass sees to it that an epoch hangs on (seed, epoch) alone, and a batch on (seed, epoch, index): then the
-    position is two integers (`state_dict`), and a resumed run sees what an uninterrupted one would have. Its
-    `__init__` ends with the one here, which begins the first epoch.
+    A subclass ensures that an epoch depends on (seed, epoch) alone, and a batch on (seed, epoch, index): then
+    the position is two integers (`state_dict`), and a resumed run sees what an uninterrupted one would have.
+    The `__init__` of a subclass ends with this one, which begins the first epoch.
     """
 
     epoch: int
@@ -45,7 +45,7 @@ class Epochs:
             yield self.next_batch()
 
     def state_dict(self) -> dict[str, int]:
-        """Where in the row of batches this is."""
+        """Where in the sequence of batches this is."""
         return {"epoch": self.epoch, "index": self.index}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
@@ -55,7 +55,7 @@ class Epochs:
 
 
 def fingerprint(batches: list[Batch]) -> str:
-    """A hash of batches: other text, or other masks, have another one."""
+    """A hash of batches: other text, or other masks, have another hash."""
     digest = hashlib.sha256()
     for batch in batches:
         for name in sorted(batch):

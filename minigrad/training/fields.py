@@ -1,7 +1,7 @@
 """Fields as a table: each on a line of its own, with its default, what it is, and what it may be.
 
-Of a run's settings the table makes the checks, the list in the docstring and the options of the command line; of a
-model's config and of a checkpoint's state, the checks.
+For a run's settings the table makes the checks, the list in the docstring and the options of the command
+line; for a model's config and a checkpoint's state, the checks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def setting(
 
 
 def check(table: Any, error: type[Exception] = ValueError) -> None:
-    """Raise an error naming the first field that is not what its line of the table says."""
+    """Raise an error naming the first field that is not what its line of the table requires."""
     for line in dataclasses.fields(table):
         kind, value = KINDS.get(str(line.type)), getattr(table, line.name)
         if kind is not None and (expected := fault(value, kind, line.metadata)):

@@ -1,8 +1,8 @@
 """A run's folder: who may write in it, its checkpoints, its two tables, and the machine it runs on.
 
-A lock sees to it that one run at a time writes there. A checkpoint gets its name when it is whole, and loses it before
-it is removed; a row of a table is whole or absent. So the next run finds a state from which it can go on, whatever
-ended the one before: a kill, or a full disk.
+A lock ensures that one run at a time writes there. A checkpoint gets its name when it is whole, and loses it
+before it is removed; a row of a table is whole or absent. So the next run finds a state from which it can go
+on, whatever ended the one before: a kill, or a full disk.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RunFolderError(RuntimeError):
 
 
 class OtherKindError(CheckpointError):
-    """A checkpoint, maybe a whole one, of another kind of run."""
+    """A checkpoint, perhaps an intact one, of another kind of run."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class RunKind:
     """What differs between runs of pre-training, fine-tuning and others, in their folders and checkpoints.
 
     name: what the run does, in words. arguments: the class of its settings. tally: what counts its losses and hits.
-    figures: what it measures of training, in metrics.csv. scores: what it measures in an evaluation. beside: what
-    stands in evaluation.csv beside them.
+    figures: what it measures of training, in metrics.csv. scores: what it measures in an evaluation. beside:
+    what is in evaluation.csv beside them.
     """
 
     name: str
@@ -71,7 +71,7 @@ class RunKind:
 class RunFolder:
     """The folder of a run. `with` takes its lock and gives it back; to read, no lock is needed.
 
-    kind: says the columns of its two tables; who does not write them needs none. locks: False for a process that
+    kind: determines the columns of its two tables; needed only to write them. locks: False for a process that
     trains together with the one that has the lock, and writes nothing. Raises ValueError for an empty path.
     """
 
@@ -95,7 +95,7 @@ class RunFolder:
         self.release()
 
     def lock(self) -> None:
-        """Keep all other runs out, of this process too, until `release` or the end of the process.
+        """Keep all other runs out, even those of this process, until `release` or the end of the process.
 
         Makes the folder. Raises RunFolderError if another run is in it, if it cannot be written, or without the
         package filelock; CheckpointError if the folder is a checkpoint.
@@ -124,7 +124,7 @@ class RunFolder:
             write_atomic(self.path / HOLDER, holder.encode())
 
     def release(self) -> None:
-        """Let others in. A folder that was made for this run and got nothing is removed again."""
+        """Let others in. A folder that was made for this run and is still empty is removed again."""
         if self._lock is None:
             return
         with contextlib.suppress(OSError):
@@ -133,6 +133,9 @@ class RunFolder:
                 (self.path / LOCK).unlink()
                 self.path.rmdir()
         self._lock.release(force=True)
+        if self._made and os.name == "nt":  # where what is locked cannot be removed
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
         self._lock = None
 
     @contextmanager
@@ -255,7 +258,7 @@ def step_of(checkpoint: Path) -> int:
 def latest_checkpoint(folder: str | Path, command: str = "python -m minigrad.bert pretrain") -> Path:
     """The best checkpoint in a run's folder if it kept that, else the newest; or the folder itself if it is one.
 
-    Raises CheckpointError if there is none, which names the command that makes one.
+    Raises CheckpointError, which names the command that makes one, if there is none.
     """
     folder = Path(folder)
     if is_there(folder / "config.json"):
@@ -296,16 +299,16 @@ def read_latest(
 
 
 class Table:
-    """A CSV file with a row of figures for a step now and then; a row is there whole or not at all."""
+    """A CSV file with a row of figures for some of the steps; a row is there whole or not at all."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self.path, self.columns = path, columns
         self._missing_since: int | None = None  # the step of the first row that could not be written
 
     def drop_after(self, step: int) -> None:
-        """Drop the rows of later steps and all that is no whole row; the file, if no row is left.
+        """Drop the rows of later steps and all that is not a whole row, or the file if no row is left.
 
-        Raises CheckpointError if the file is no table of steps, SaveError if it cannot be replaced.
+        Raises CheckpointError if the file is not a table of steps, SaveError if it cannot be replaced.
         """
         if not os.path.lexists(self.path):
             return

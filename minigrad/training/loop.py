@@ -38,10 +38,10 @@ class Training(Run):
 
         report: takes each line for the reader; by default it is printed above the progress bar. Returns the
         last held-out figures; `stopped_by` is then the signal, if one stopped it. Raises DivergenceError naming
-        the step at which the loss or the gradients stopped being finite, which is looked at every `log_every`
-        steps and before each save, so that the last checkpoint is from before; SaveError if the last checkpoint
-        cannot be written (one that fails on the way is reported, and the run goes on); RunFolderError if
-        another run has come in since this one ended.
+        the step at which the loss or the gradients stopped being finite, which is checked every `log_every`
+        steps and before each save, so that the last checkpoint is from before; SaveError if the last
+        checkpoint cannot be written (one that fails on the way is reported, and the run goes on);
+        RunFolderError if another run has come in since this one ended.
         """
         settings, total = self.arguments, self.total_steps
         with self.folder:

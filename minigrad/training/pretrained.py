@@ -1,4 +1,4 @@
-"""A model as files, whichever it is: their names, its tokenizer's, and what is read again."""
+"""Any model as files: their names, its tokenizer's, and how they are read again."""
 
 from __future__ import annotations
 
@@ -123,9 +123,10 @@ def read_tokenizer(
 ) -> WordPieceTokenizer | None:
     """The tokenizer of the vocabulary in `folder`, or None if there is none. Raises CheckpointError.
 
-    The vocabulary is in `vocab.txt`, or in the `tokenizer.json` that newer versions of transformers write. How a text
-    is read stands in `tokenizer_config.json`, `tokenizer.json` or both: where they differ, and where this tokenizer
-    does not do what they say, it is refused. notes: gets a line for what is better known.
+    The vocabulary is in `vocab.txt`, or in the `tokenizer.json` that newer versions of transformers write.
+    How a text is read is set in `tokenizer_config.json`, `tokenizer.json` or both: where they differ, and
+    where this tokenizer does not do what they set, it is refused. notes: gets a line for each thing worth
+    knowing.
     """
     notes = [] if notes is None else notes
     options = _read_options(folder)

@@ -21,7 +21,7 @@ NARROW_BAR = "{n_fmt}/{total_fmt} {remaining} left{postfix}"
 
 
 class Unfailing:
-    """A stream for messages: where it is full, closed or gone the message is lost, and the work goes on."""
+    """A stream for messages: where it is full, closed or gone, the message is lost, and the work goes on."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream  # None: the process was started without it
@@ -64,7 +64,7 @@ class Unfailing:
 class Progress:
     """A bar in a terminal and, as text, in Jupyter; in a log file, a line now and then.
 
-    What cannot be shown is no reason to stop: errors of the stream, and of `report`, are left aside.
+    What cannot be shown is no reason to stop: errors of the stream, and of `report`, are ignored.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Progress:
             self.bar.update(1)
 
     def show(self, pieces: list[str]) -> None:
-        """The latest figures, the most important first: a bar shows as many whole ones as have room beside it."""
+        """The latest figures, the most important first: a bar shows as many whole ones as fit beside it."""
         text = "  ".join(pieces)
         if self.bar is not None:
             self._show_in_bar(pieces)
@@ -133,7 +133,7 @@ class Progress:
             self._seconds_away += time.perf_counter() - before
 
     def speed(self, count: int) -> float:
-        """How many a second, if `count` were done since the measure began, without the time `away`."""
+        """How many per second, if `count` were done since measuring began, without the time `away`."""
         return count / (time.perf_counter() - self._measured_from - self._seconds_away)
 
     def measure(self) -> None:
@@ -166,13 +166,15 @@ def counting(unit: str) -> Iterator[Callable[[int, int], None]]:
 
 # --- Stopping --------------------------------------------------------------------------------------------
 
-SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
+]
 
 
 class Stop:
     """Whether a signal has asked to stop, and which: a plain attribute, which a handler can set at any moment.
 
-    (The lock inside a threading.Event is not reentrant: a second signal inside its `set` would wait for ever.)
+    The lock inside a threading.Event is not reentrant: a second signal inside its `set` would wait for ever.
     """
 
     signal: int | None = None
@@ -182,9 +184,9 @@ class Stop:
 def interruptible() -> Iterator[Stop]:
     """Ctrl-C, or another signal to end, sets the `signal` of what this gives, so that no step is cut in two.
 
-    A second Ctrl-C ends the process at once, or raises KeyboardInterrupt in a notebook, whose kernel must live. Others
-    may come again, as a closing terminal sends them twice, and change nothing. A signal that was ignored, as under
-    nohup, stays ignored.
+    A second Ctrl-C ends the process at once, or raises KeyboardInterrupt in a notebook, whose kernel must
+    live. Other signals may come again, because a closing terminal sends them twice, and change nothing. A
+    signal that was ignored, as under nohup, stays ignored.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():

@@ -1,8 +1,8 @@
 """Reading the files of a checkpoint, which may be damaged, or made by somebody who means harm.
 
-Only regular files are opened, small ones are small, what `SHA256SUMS` lists is held against it, weights are finite
-numbers, and what a file says reaches a message with its control characters spelled out. Whatever is wrong is a
-CheckpointError that names the file.
+Only regular files are opened, files that should be small are small, what `SHA256SUMS` lists is checked
+against it, weights are finite numbers, and what a file says reaches a message with its control characters
+spelled out. Whatever is wrong is a CheckpointError that names the file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CheckpointError(RuntimeError):
 
 
 class ConfigError(ValueError):
-    """A configuration that does not describe such a model."""
+    """A configuration that does not describe the expected model."""
 
 
 # --- Files -----------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def checksums(files: Mapping[str, bytes]) -> bytes:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a folder has this file. Raises CheckpointError if it has not, and its SHA256SUMS lists it."""
+    """Whether a folder has this file. Raises CheckpointError if it does not, but its SHA256SUMS lists it."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -77,7 +77,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, held against SHA256SUMS. Raises CheckpointError naming the file."""
+    """The object in a JSON file, checked against SHA256SUMS. Raises CheckpointError naming the file."""
     try:
         values = json.loads(read_file(path))
     except RecursionError:
@@ -160,7 +160,7 @@ class StoredArray:
 
 
 def read_header(path: Path) -> dict[str, StoredArray]:
-    """What arrays a safetensors file has, without reading them; the file is held against SHA256SUMS.
+    """Which arrays a safetensors file has, without reading them; the file is checked against SHA256SUMS.
 
     Raises CheckpointError naming the file.
     """

@@ -49,9 +49,10 @@ class Run:
     kind: what sort of run it is. tokenizer: saved beside the model. held_out: batches for the evaluation. corpus: a
     name or fingerprint of the text, so that a resumed run can tell whether it is the same. held_out_share: of the
     text, for the evaluation of the model later. total_steps: how many there are to make. world: the processes that
-    train it together, by default this one alone; their number is no part of a run, which may go on with another.
-    shares: in how many each process computes its part of a batch at once; by default one for each core, as far as each
-    has tokens enough, or of a resumed run as many as before. They change the last bits.
+    train it together, by default this one alone; their number is not part of a run, which may go on with
+    another. shares: in how many parts each process computes its part of a batch at once; by default one for
+    each core, as far as each has enough tokens, or for a resumed run as many as before. They change the last
+    bits.
     """
 
     kind: RunKind
@@ -170,20 +171,20 @@ class Run:
         )
 
     def start_progress(self, report: Callable[[str], None] | None) -> Progress:
-        """What the reader sees: of the first process."""
+        """What the reader sees, from the first process alone."""
         if self.world.is_first:
             return Progress(self.step, self.total_steps, report)
         return Progress(self.step, self.total_steps, lambda line: None, io.StringIO())
 
     def asked_to_stop(self, stop: Stop) -> bool:
-        """Whether a signal has asked this process to stop, or any other; all stop at the same step."""
+        """Whether a signal has asked this or any other process to stop; all stop at the same step."""
         if self.world.size > 1:
             asked = self.world.summed([stop.signal == number for number in SIGNALS])
             stop.signal = next((number for number, count in zip(SIGNALS, asked, strict=True) if count), None)
         return stop.signal is not None
 
     def is_due(self, every: int) -> bool:
-        """Whether what is done every so many steps is to be done now; at the end, all is."""
+        """Whether what is done every `every` steps is due now; at the end, all is."""
         return self.step % every == 0 or self.step == self.total_steps
 
     def log(self, norm: Array, rate: float, progress: Progress) -> None:

@@ -1,7 +1,7 @@
 """A batch shared out over the cores of this process: each computes some rows, forward and backward, on its own.
 
-What kernels share over the cores comes in small pieces: a core waits for the other after each. A share of the batch is
-whole, from the embeddings to the gradients, so the cores wait for each other once a step.
+What kernels share over the cores comes in small pieces: the cores wait for each other after each one. A share
+of the batch is whole, from the embeddings to the gradients, so the cores wait for each other once a step.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ LEAST_TOKENS = 1024
 def shares_of(rows: int, length: int, world: World, asked: int | None = None) -> int:
     """How many shares a process makes of its part of a batch of so many rows of this length.
 
-    asked: how many, if somebody has said it; else one for each core that this process may use, as far as each has
-    LEAST_TOKENS. On a GPU it is 1: it has cores of its own. Raises ValueError for more than there are rows, or below 1.
+    asked: how many, if given; else one for each core that this process may use, as far as each has
+    LEAST_TOKENS. On a GPU it is 1, because a GPU has cores of its own. Raises ValueError for more than there
+    are rows, or below 1.
     """
     on_gpu = backend.default().name != "numpy"
     if asked is None:
@@ -50,7 +51,7 @@ def shares_of(rows: int, length: int, world: World, asked: int | None = None) ->
 
 
 class Replicas:
-    """A model and its twins: the same weights, for each share of a batch gradients of its own.
+    """A model and its twins: the same weights, and for each share of a batch gradients of its own.
 
     shares: how many. The model is the first of `models`; what is assigned to one of its parameters reaches the twins
     when a batch begins.
@@ -78,8 +79,8 @@ class Replicas:
 
         kind: of the shares. forward: from a model and a share to what the model makes of it, and its part of the loss
         of the whole batch, from which `backward` goes back. world: the processes that have shares too, by default this
-        one alone. Returns the shares, what was made of them, and their parts of the loss. Raises what one has raised,
-        when all have ended.
+        one alone. Returns the shares, what was made of them, and their parts of the loss. Raises what a share
+        has raised, once all have ended.
         """
         world = world or World()
         count = min(len(self), max(1, len(next(iter(whole.values()))) // world.size))

@@ -1,4 +1,4 @@
-"""What a checkpoint knows of its training, beside the model: `training.json`, and AdamW's moments."""
+"""What a checkpoint stores of its training, beside the model: `training.json`, and AdamW's moments."""
 
 from __future__ import annotations
 

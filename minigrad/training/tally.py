@@ -38,5 +38,5 @@ def tallied(
 
 
 def quiet_overflow() -> np.errstate:
-    """No warnings of NumPy: whoever reads losses and norms sees an overflow, and reports or mends it (loss scaling)."""
+    """No NumPy warnings: losses and norms show an overflow, which is reported or handled (loss scaling)."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -188,6 +189,20 @@ def test_predictions_for_a_file(trained, task, capsys):
     else:
         assert [len(one["tags"]) for one in found] == [len(row["tokens"]) for row in rows]
         assert {tag for one in found for tag in one["tags"]} <= {"B-person", "B-thing", "O"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii"])
+def test_a_line_of_json_is_json_wherever_it_goes(trained, encoding, tmp_path, monkeypatch):
+    """A file of Windows is in cp1252, which has no sign for a smile."""
+    (tmp_path / "data.csv").write_text("id,text\n😀é,mary has a book .\n", encoding="utf-8")
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    monkeypatch.setattr("sys.stdout", out)
+    run = str(trained["classify"] / "run")
+    assert main(["predict", "--model", run, "--data", str(tmp_path / "data.csv")]) == 0
+    out.flush()
+    (line,) = out.buffer.getvalue().decode(encoding).splitlines()
+    assert json.loads(line)["id"] == "😀é"
+    assert ("\\u" in line) == (encoding != "utf-8")
 
 
 @pytest.mark.parametrize(

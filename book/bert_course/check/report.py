@@ -180,7 +180,7 @@ def tell_so_far(report: Report) -> Callable[[Report], None] | None:
         return lambda whole: shown.update(whole)
     if hasattr(shell, "watched") or not sys.stdout.isatty():
         return None
-    print(so_far, flush=True)
+    print(printable(so_far), flush=True)
 
     def go_on(whole: Report) -> None:
         case: dict[str, Any] = {} if whole.symptom != so_far.symptom else {"symptom": "", "values": None}
@@ -196,7 +196,13 @@ def tell(thing: Any) -> None:
 
         display(thing)  # type: ignore[no-untyped-call, unused-ignore]
     else:
-        print(thing)
+        print(printable(thing))
+
+
+def printable(thing: Any) -> str:
+    """Its text, with "?" for what this terminal or file cannot hold, such as an arrow in Windows' cp1252."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return str(thing).encode(encoding, "replace").decode(encoding)
 
 
 def _in_ipython() -> bool:

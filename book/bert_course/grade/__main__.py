@@ -26,6 +26,7 @@ ADDED = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
     "MINIGRAD_BACKEND": "numpy",
 }
 CLEAN = "MINIGRAD_GRADING"  # set in an environment that is as it should be

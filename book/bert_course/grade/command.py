@@ -14,6 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 import minigrad
+from bert_course.check.report import printable
 from bert_course.grade.answers import sheets
 from bert_course.grade.grading import HandedIn, collect, count, grade, right_task, rows_of
 from bert_course.grade.inside import Limits, as_nobody
@@ -136,7 +137,7 @@ def run(arguments: Any, description: str) -> int:
     except SaveError as error:
         print(error, file=sys.stderr)
         return 2
-    print(_summary(handed_in, rows, refused))
+    print(printable(_summary(handed_in, rows, refused)))
     print(f"{options.out}, {index}")
     if interrupted:
         again = ", without --again," if options.again else ""

@@ -143,7 +143,11 @@ def _limit(limits: Limits) -> None:
     for kind, most in wanted.items():
         hard = resource.getrlimit(kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
+        try:
+            resource.setrlimit(kind, (most, most))
+        except ValueError:  # macOS knows no limit of memory
+            if sys.platform != "darwin" or kind != resource.RLIMIT_AS:
+                raise
     if as_nobody():  # root is above the limit of processes, and may write everywhere
         _become_nobody()
 

@@ -25,7 +25,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 LARGEST = 20_000_000  # bytes of a notebook
@@ -205,10 +205,10 @@ def _whose(name: str) -> Whose:
 
 
 def _time(text: str) -> float | None:
-    """A time that a platform writes, in seconds since 1970, as if all were in one zone; None in another language."""
+    """A time that a platform writes, in seconds since 1970, as if in this machine's zone; None in another language."""
     for form in _TIMES:
         with contextlib.suppress(ValueError):
-            return datetime.strptime(text.replace(":", ""), form).replace(tzinfo=UTC).timestamp()
+            return datetime.strptime(text.replace(":", ""), form).timestamp()
     return None
 
 
@@ -301,7 +301,9 @@ def _member(
     if len(content) > LARGEST:
         return Refused(student, name, _too_large(len(content)))
     try:
-        time = datetime(*member.date_time, tzinfo=UTC).timestamp()
+        time = datetime(
+            *member.date_time
+        ).timestamp()  # the local time, says the format; files have the true one
     except (ValueError, OverflowError):
         time = 0.0
     return _submission(whose, name, content, time)

@@ -792,3 +792,26 @@ def test_paths_from_the_folder_of_the_call_are_kept_from_answers(tmp_path):
     assert "may not read" in said["ben"]
     assert "returned 'free'" in said["cara"]
     assert "ValueError: True" in said["dan"]
+
+
+@pytest.mark.parametrize(("system", "fails"), [("darwin", False), ("linux", True)])
+def test_macos_has_no_limit_of_memory_and_grades_all_the_same(system, fails, monkeypatch):
+    """There RLIMIT_AS is refused; elsewhere that is an error, as nothing would stop an answer."""
+    from bert_course.grade import inside
+
+    wanted = {}
+
+    def setrlimit(kind, limits):
+        if kind == inside.resource.RLIMIT_AS:
+            raise ValueError("current limit exceeds maximum limit")
+        wanted[kind] = limits
+
+    monkeypatch.setattr(inside.resource, "setrlimit", setrlimit)
+    monkeypatch.setattr(inside.sys, "platform", system)
+    monkeypatch.setattr(inside, "as_nobody", lambda: False)
+    if fails:
+        with pytest.raises(ValueError, match="maximum limit"):
+            inside._limit(inside.Limits())
+    else:
+        inside._limit(inside.Limits())
+        assert inside.resource.RLIMIT_FSIZE in wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import time
 import zipfile
 
 import pytest
@@ -356,3 +357,20 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="give the folder of the notebooks"):
         list(find(tmp_path / "nothing"))
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="only POSIX changes a process's zone")
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/New_York"])
+def test_a_time_in_an_archive_is_local_and_beside_a_file_s(zone, tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    moment = 1.78e9
+    member = zipfile.ZipInfo("x.ipynb", time.localtime(moment)[:6])
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w") as file:
+        file.writestr(member, "{}")
+    put(tmp_path / "anna.zip", memory.getvalue())
+    (found,) = find(tmp_path)
+    assert found.time == moment
+    monkeypatch.undo()
+    time.tzset()
