@@ -106,7 +106,7 @@ book: $(READY)  ## build the course without Python in its pages; ends with their
 	$(BUILD) --path-output _build/plain .
 	@echo "the course: file://$(CURDIR)/$(PLAIN)/index.html"
 
-pdf: book  ## the course as one PDF, by Chromium (two minutes)
+pdf: book  ## the course as one PDF, by Chromium (two minutes, 3 GB of memory)
 	@$(BIN)/python -m book.make.pdf $(PLAIN) _build/bert-from-nothing.pdf
 
 epub: $(READY)  # the course as an EPUB, by Sphinx; formulas by Chromium
