@@ -83,8 +83,10 @@ test-of: linted  ## what an edit of one page, exercise or operation can break: m
 linted: $(READY)
 	$(call timed,lint and types,$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy)
 
-collected: $(READY)  # so that the workers find the tests compiled, and not each compiles them all
+collected: $(VENV)/.collected
+$(VENV)/.collected: $(READY) $(shell find tests -name '*.py' 2>/dev/null)  # so that not each worker compiles all tests
 	@$(BIN)/python -m pytest -q --collect-only >/dev/null || true  # they say what is wrong
+	@touch $@
 
 everything: $(READY)  ## all there is, leg by leg; goes on after a leg that fails, and names it at the end (an hour)
 	@failed=; for leg in $(LEGS); do $(MAKE) --no-print-directory $$leg ALL=1 || failed="$$failed $$leg"; done; \

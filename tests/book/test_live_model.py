@@ -495,7 +495,7 @@ def test_any_text_is_drawn(page):
         write(page, text[:2000])
         assert page.locator(".piece").count() >= 2, ascii(text)
         assert page.locator(".course-ask img").count() == 0, "the reader's text became a part of the page"
-        for button in page.locator("button.piece").all()[:2]:
+        for button in page.locator("button.piece").all()[:1]:
             button.click()
         assert "NaN" not in page.inner_text(".course-ask"), ascii(text)
 
