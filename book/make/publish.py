@@ -5,9 +5,9 @@
     python -m book.make.publish                        the rest alone, as _config.yml has it
 
 By it: the first cell of every notebook, which installs the course where it is opened without it, in Colab, Kaggle or
-Binder; the package's address in both pyproject.toml; the citation; the README's link to the site and whole addresses of
-its pictures, as a registry shows the README without the repository around it. The pages' buttons, launch links and
-*Report an error* the site makes by itself (book/site/ext/repository.py).
+Binder; the package's address in both pyproject.toml; the citation; in the README a link to the site, what to clone, and
+whole addresses of its pictures, as a registry shows the README without the repository around it. The pages' buttons,
+launch links and *Report an error* the site makes by itself (book/site/ext/repository.py).
 """
 
 from __future__ import annotations
@@ -118,13 +118,19 @@ def with_citation(citation: str, address: str) -> str:
 
 
 def with_links(readme: str, address: str) -> str:
-    """The README's text with a link to the site, and whole addresses of its pictures on the branch main; or without."""
+    """The README's text with what to clone, a link to the site, whole addresses of its pictures; or without.
+
+    Pictures are those of the branch main.
+    """
     where = f"{address}/raw/main/" if address else ""
     text = re.sub(r'((?:src|srcset)=")(?:[^"]*/raw/main/)?(?=book/)', rf"\g<1>{where}", readme)
     text = re.sub(r"\*\*\[Read the course\]\(.*\)\*\*.*\n\n", "", text)
     site = site_address(address)
     line = f"**[Read the course]({site})**: every chapter and exercise runs there.\n\n" if site else ""
-    return text.replace("<picture>\n", f"{line}<picture>\n", 1)
+    text = text.replace("<picture>\n", f"{line}<picture>\n", 1)
+    text = re.sub(r"^git clone .*\n", "", text, flags=re.MULTILINE)
+    clone = f"git clone {address} && cd {address.rpartition('/')[2]}\n" if address else ""
+    return text.replace("```sh\n", f"```sh\n{clone}", 1)
 
 
 FILES: dict[str, Callable[[str, str], str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,10 +74,9 @@ def small_book(folder: Path, pages: dict[str, str | dict[str, Any]], repository:
     for name in ("book/references.bib", "book/references.md", "book/glossary.md"):
         shutil.copy(ROOT / name, folder / name)
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
-    assert config.count('  url: ""') == 1, "the repository's address is set: update this test"
-    (folder / "_config.yml").write_text(
-        config.replace('  url: ""', f"  url: {repository!r}"), encoding="utf-8"
-    )
+    text, count = re.subn(r'^  url: ".*"$', f'  url: "{repository}"', config, flags=re.MULTILINE)
+    assert count == 1
+    (folder / "_config.yml").write_text(text, encoding="utf-8")
     lines = ["format: jb-book", "root: book/index", "chapters:"]
     for name, text in pages.items():
         if name != "index":

@@ -66,9 +66,8 @@ def has_a_plain_kernel(notebook: Any) -> Iterator[str]:
 
 def says_how_to_install(notebook: Any) -> Iterator[str]:
     """A reader who has the file alone can run it."""
-    first = [
-        next((c.source for c in notebook.cells if c.cell_type == kind), "") for kind in ("markdown", "code")
-    ]
+    cells = [cell for cell in notebook.cells if "install" not in tags(cell)]
+    first = [next((c.source for c in cells if c.cell_type == kind), "") for kind in ("markdown", "code")]
     if not any("pip install" in source for source in first):
         yield "neither its first text nor its first code says what to pip install"
 

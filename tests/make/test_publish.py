@@ -33,6 +33,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in TEXTS:
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
+    text = (tmp_path / "_config.yml").read_text(encoding="utf-8")
+    (tmp_path / "_config.yml").write_text(re.sub(r"  url: .*", '  url: ""', text), encoding="utf-8")
+    publish.put(tmp_path, "")  # this copy of the course may have an address
     return tmp_path
 
 
@@ -83,6 +86,7 @@ def test_what_each_file_says(root: Path):
         assert one.startswith(f"{ADDRESS}/raw/main/book/")
         assert (ROOT / one.removeprefix(f"{ADDRESS}/raw/main/")).is_file()
     assert "(https://someone.github.io/course/)" in readme
+    assert f"\ngit clone {ADDRESS} && cd course\n" in readme
     assert publish.repository_url(root / "_config.yml") == ADDRESS
     for folder in ("book", "solutions", "exercises"):
         cells = notebooks.read(root / folder / "one_head.ipynb").cells
