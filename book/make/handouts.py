@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from bs4 import BeautifulSoup
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from bert_course.contents import CHAPTERS, Chapter
 from book.make import chromium
-from book.make.serve import no_site
-from book.make.slides import PLAIN, slides
+from book.make.slides import read, run, slides
 
 TASK = re.compile(r"## (\d+\. .*)\n+([\s\S]*)")
 LARGEST, SMALLEST = 10.5, 7.0  # points; the largest at which a sheet holds it all is taken
@@ -63,13 +61,7 @@ def tasks(notebook: Any) -> list[tuple[str, str]]:
 
 def sheet(page: str, chapter: Chapter, notebook: Any) -> str:
     """A handout as HTML. page: the chapter's built page. notebook: its exercises, or None."""
-    soup = BeautifulSoup(page, "lxml")
-    article, head = soup.select_one("article"), soup.head
-    if article is None or head is None:
-        raise ValueError("a page of the site has a <head> and an <article>, and this has not")
-    for one in head.select("script"):
-        if "mathjax" not in str(one).lower():
-            one.decompose()
+    article, head = read(page)
     found = slides(article)
     pictures = [one.shown for one in found if one.kind == "picture" and "<svg" in one.shown]
     formulas = "".join(one.shown for one in found if one.kind == "formula")
@@ -119,22 +111,13 @@ def make(site: Path, root: Path, names: list[str], browser: Any) -> list[Path]:
 
 def main(arguments: list[str]) -> int:
     """Make the handouts; returns the exit status."""
-    site = Path(arguments[0] if arguments else PLAIN).resolve()
-    known = [chapter.name for chapter in CHAPTERS]
-    if unknown := [name for name in arguments[1:] if name not in known]:
-        print(f"there is no chapter {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
-        return 2
-    if why := no_site(site, "make book") or chromium.missing():
-        print(why, file=sys.stderr)
-        return 1
-    try:
+
+    def work(site: Path, names: list[str]) -> str:
         with chromium.opened() as browser:
-            made = make(site, Path.cwd(), arguments[1:] or known, browser)
-    except (OSError, ValueError) as error:  # of a folder that holds another site
-        print(error, file=sys.stderr)
-        return 1
-    print(f"{len(made)} handouts: {made[0].parent.as_uri()}")
-    return 0
+            made = make(site, Path.cwd(), names, browser)
+        return f"{len(made)} handouts: {made[0].parent.as_uri()}"
+
+    return run(arguments, work)
 
 
 if __name__ == "__main__":

@@ -225,7 +225,7 @@ RULES = """## How the exercises work
 - A check that takes long says at which case it is. To stop it, press the square in the toolbar.
 - The chapters are copies too, in `my-exercises/book`: run them, change them, save them. `git status` stays clean.
 - **A question** in a chapter ("Predict: …") has answers to choose from: press yours to see whether it is right. What
-  the code prints is folded below. Click on the three dots or run the cell to see it."""
+  the code prints is folded below: unfold it, or run the cell."""
 
 
 def start_page(root: Path) -> Any:

@@ -27,7 +27,7 @@ from book.make.serve import no_site
 from book.make.slides import PLAIN
 
 LEFT_OUT = ("book/ask", "book/api/index")  # what is of no use on paper
-LIVE = ".course-ask, .course-doors, .course-routes button, .headerlink, .course-zip, .cell details.above-input, script"
+LIVE = ".course-ask, .course-doors, .course-routes button, .headerlink, .course-zip, script"
 ANSWERS = "answers"
 NAMES = ("id", "for", "aria-labelledby", "aria-describedby")
 STYLE = """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -119,19 +119,25 @@ def _asks(paragraph: Tag) -> bool:
     return any(one.get_text().startswith("Predict") for one in paragraph.find_all("strong"))
 
 
-def deck(page: str, name: str) -> str:
-    """The deck of a built page. page: its HTML; name: of its file, to which links lead."""
+def read(page: str) -> tuple[Tag, Tag]:
+    """The <article> of a built page, and its <head> with MathJax's scripts alone. ValueError where one is missing."""
     soup = BeautifulSoup(page, "lxml")
     article, head = soup.select_one("article"), soup.head
     if article is None or head is None:
         raise ValueError("a page of the site has a <head> and an <article>, and this has not")
+    for one in head.select("script"):
+        if "mathjax" not in str(one).lower():
+            one.decompose()
+    return article, head
+
+
+def deck(page: str, name: str) -> str:
+    """The deck of a built page. page: its HTML; name: of its file, to which links lead."""
+    article, head = read(page)
     for link in article.select("a[href]"):
         href = str(link["href"])
         if not re.match(r"[a-z]+:|\.\./", href):
             link["href"] = f"../book/{name}{href}" if href.startswith("#") else f"../book/{href}"
-    for one in head.select("script"):
-        if "mathjax" not in str(one).lower():
-            one.decompose()
     shown = "\n".join(one.html() for one in slides(article))
     style, script = ((HERE / f"slides.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     return (
@@ -165,9 +171,12 @@ def make(site: Path, names: list[str]) -> list[Path]:
     return made
 
 
-def main(arguments: list[str]) -> int:
-    """Make the decks; returns the exit status."""
-    site = Path(arguments[0] if arguments else PLAIN)
+def run(arguments: list[str], work: Callable[[Path, list[str]], str]) -> int:
+    """A command with the arguments [SITE [NAME …]]; returns the exit status.
+
+    work: from the site's folder and the names of chapters, all without any, to what to say at the end.
+    """
+    site = Path(arguments[0] if arguments else PLAIN).resolve()
     known = [chapter.name for chapter in CHAPTERS]
     if unknown := [name for name in arguments[1:] if name not in known]:
         print(f"there is no chapter {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
@@ -176,12 +185,17 @@ def main(arguments: list[str]) -> int:
         print(why, file=sys.stderr)
         return 1
     try:
-        made = make(site, arguments[1:] or known)
-    except (OSError, ValueError) as error:  # of a folder that holds another site
+        print(work(site, arguments[1:] or known))
+    except (OSError, ValueError, RuntimeError) as error:  # of a folder that holds another site, or no browser
         print(error, file=sys.stderr)
         return 1
-    print(f"{len(made)} decks: {(site / 'slides' / 'index.html').resolve().as_uri()}")
     return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Make the decks; returns the exit status."""
+    index = "slides/index.html"
+    return run(arguments, lambda site, names: f"{len(make(site, names))} decks: {(site / index).as_uri()}")
 
 
 if __name__ == "__main__":

@@ -618,6 +618,9 @@ def test_the_short_widget_loads_the_model_when_it_is_asked(browser, site, loaded
     whole = (site / "page.html").read_text(encoding="utf-8")
     short = whole.replace('class="course-ask course-colours"', 'class="course-ask course-colours short"')
     assert short != whole
+    learned = live_model._learned(stored("start"))
+    assert short.count(live_model._AFTER) == 1
+    short = short.replace(live_model._AFTER, learned)
     assert live_model.page({"start": "x.js"}, short=True).startswith(
         '<div class="course-ask course-colours short"'
     )
@@ -629,12 +632,19 @@ def test_the_short_widget_loads_the_model_when_it_is_asked(browser, site, loaded
     page.wait_for_timeout(300)
     assert not [address for address in asked if "ask-start" in address]
     before = page.locator(".before li .word").all_inner_texts()
+    points = json.loads((stored("start") / "learning.json").read_text("utf-8"))["points"]
+    told = [
+        f"step {one['step']:,}: {one['guesses'][0][0]}" for one in points if one["step"] in live_model.LEARNED
+    ]
+    assert page.locator(".learned .word").all_inner_texts() == told
+    assert told[-1] == "step 12,000: exception"
     page.locator(".piece", has_text="file").first.click()
     page.wait_for_selector(".piece.hidden")
     assert [address for address in asked if "ask-start" in address]
     assert page.locator(".piece.hidden").inner_text().startswith("file")
     assert page.locator(".before li .word").all_inner_texts() == before
     assert page.locator(".after li").count() == len(before)
+    assert page.locator(".learned").count() == 0
     page.close()
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("nbformat", reason="nbformat is not installed (it comes with
 pytest.importorskip("pikepdf", reason="pikepdf is not installed")
 pytest.importorskip("bs4", reason="bs4 is not installed (it comes with Jupyter Book)")
 
-from book.make import chromium, pdf, serve, site, slides
+from book.make import chromium, handouts, pdf, serve, site, slides
 
 pytestmark = pytest.mark.no_arrays
 
@@ -21,6 +21,7 @@ TOOLS = {
     "serve": (serve, lambda folder: [folder]),
     "pdf": (pdf, lambda folder: [folder, "course.pdf"]),
     "slides": (slides, lambda folder: [folder, "one_head"]),
+    "handouts": (handouts, lambda folder: [folder, "one_head"]),
     "site": (site, lambda folder: [folder, "node_modules"]),
 }
 each_tool = pytest.mark.parametrize(("module", "arguments"), TOOLS.values(), ids=TOOLS)

@@ -301,9 +301,7 @@ def _member(
     if len(content) > LARGEST:
         return Refused(student, name, _too_large(len(content)))
     try:
-        time = datetime(
-            *member.date_time
-        ).timestamp()  # the local time, says the format; files have the true one
+        time = datetime(*member.date_time).timestamp()  # an archive has the local time
     except (ValueError, OverflowError):
         time = 0.0
     return _submission(whose, name, content, time)

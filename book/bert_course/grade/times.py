@@ -50,13 +50,14 @@ def main(arguments: Any = None) -> int:
     known = {path: read(path) for path in files}
     for path in [path for path, entries in known.items() if entries is None]:
         print(f"{path} is damaged and left out", file=sys.stderr)
-    table = rows([entries for entries in known.values() if entries])
+    students = [entries for entries in known.values() if entries]
+    table = rows(students)
     if not table:
         print(f"no {PROGRESS_FILE} in {options.folder} has the time of a solved exercise", file=sys.stderr)
         return 1
     with options.out.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([COLUMNS, *table])
-    print(f"{options.out}: {len(table)} exercises, {len(files)} students")
+    print(f"{options.out}: {len(table)} exercises, {len(students)} students")
     return 0
 
 
