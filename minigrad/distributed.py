@@ -289,7 +289,7 @@ class Share:
         self.whole, self.count = whole, count
         rows = len(next(iter(whole.values())))
         self.rows = range(number * rows // count, (number + 1) * rows // count)
-        self.batch = {name: self.rows_of(array) for name, array in whole.items()}
+        self.batch = whole if count == 1 else {name: self.rows_of(array) for name, array in whole.items()}
         self.places = {len(self.rows): [self.rows]}
 
     def rows_of(self, array: Array) -> Array:

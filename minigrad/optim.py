@@ -144,17 +144,24 @@ class Optimizer:
             for parameter in group["params"]:
                 parameter.grad = None
 
-    def step(self) -> None:
-        """Change every parameter that has a gradient."""
-        self.steps += 1
+    def step(self, rates: Array | None = None) -> None:
+        """Change every parameter that has a gradient.
+
+        rates: what `AdamW.next_rates` gave, where the parameters are; it has counted the step already.
+        """
+        if rates is None:
+            self.steps += 1
         numbers = itertools.count()
-        for group in self.groups:
+        for row, group in enumerate(self.groups):
             settings = {name: value for name, value in group.items() if name != "params"}
+            if rates is not None:
+                settings["rates"] = rates[row]
             alike = defaultdict(list)  # by their counts of steps: nearly always all
             for parameter in group["params"]:
                 number, gradient = next(numbers), _gradient(parameter)
                 if gradient is not None:
-                    self.parameter_steps[number] += 1
+                    if rates is None:
+                        self.parameter_steps[number] += 1
                     alike[self.parameter_steps[number]].append((parameter.data, gradient, self.state[number]))
             changed_in_place(p for p in group["params"] if p.grad is not None)
             for step, members in alike.items():
@@ -249,23 +256,48 @@ class AdamW(Optimizer):
         betas: tuple[float, float],
         eps: float,
         weight_decay: float,
+        rates: Array | None = None,
     ) -> None:
         """Change parameters of a group in place, on a GPU all of them at once."""
         beta1, beta2 = betas
         parameters, gradients, moments = zip(*members, strict=True)
         firsts, seconds = zip(*moments, strict=True)
+        step_size, decay, second_correction = (
+            _rates(step, lr, betas, weight_decay) if rates is None else rates
+        )
         backend.of(parameters[0]).adamw_step(
             parameters,
             gradients,
             firsts,
             seconds,
-            step_size=lr / (1 - beta1**step),
-            decay=lr * weight_decay,
+            step_size=step_size,
+            decay=decay,
+            second_correction=second_correction,
             beta1=beta1,
             beta2=beta2,
             eps=eps,
-            second_correction=math.sqrt(1 - beta2**step),
         )
+
+    def next_rates(self) -> np.ndarray:
+        """Count a step of all parameters, and give what changes from step to step, for `step` to go by.
+
+        Returns a row for each group, (groups, 3) of float64: lr / (1 - β₁ᵗ), lr λ and √(1 - β₂ᵗ). Raises ValueError
+        if the parameters of a group have not made equally many steps.
+        """
+        counts, rows = iter(self.parameter_steps), []
+        for group in self.groups:
+            steps = sorted({next(counts) + 1 for _ in group["params"]})
+            if len(steps) > 1:
+                raise ValueError(f"AdamW: the parameters of a group are at steps {steps}, not at one")
+            rows.append(_rates(steps[0], group["lr"], group["betas"], group["weight_decay"]))
+        self.steps += 1
+        self.parameter_steps = [count + 1 for count in self.parameter_steps]
+        return np.array(rows)
+
+
+def _rates(step: int, lr: float, betas: Sequence[float], weight_decay: float) -> tuple[float, float, float]:
+    """What AdamW's update number `step` goes by, but for what stays the same in all."""
+    return lr / (1 - betas[0] ** step), lr * weight_decay, math.sqrt(1 - betas[1] ** step)
 
 
 class Adam(AdamW):
@@ -447,13 +479,16 @@ class GradScaler:
             kernels.scale_in_place(gradients, 1 / self._scale)
             self._found_inf[id(optimizer)] = not math.isfinite(kernels.global_norm(gradients))
 
-    def step(self, optimizer: Optimizer) -> bool:
-        """Step the optimiser unless a gradient is not finite; returns whether it did. Unscales if need be."""
+    def step(self, optimizer: Optimizer, rates: Array | None = None) -> bool:
+        """Step the optimiser unless a gradient is not finite; returns whether it did. Unscales if need be.
+
+        rates: as `optimizer.step` takes them.
+        """
         if self.enabled and id(optimizer) not in self._found_inf:
             self.unscale_(optimizer)
         if self._found_inf.get(id(optimizer)):
             return False
-        optimizer.step()
+        optimizer.step(rates)
         return True
 
     def update(self) -> None:

@@ -32,6 +32,7 @@ class _Part:
 
 
 _part: ContextVar[_Part | None] = ContextVar("part", default=None)  # each thread has its own
+_given: ContextVar[list[Array] | None] = ContextVar("given", default=None)  # keys, the next one last
 
 
 def manual_seed(seed: int) -> None:
@@ -72,7 +73,12 @@ def keep_mask(like: Array, shape: tuple[int, ...], p: float) -> Any:
 
     Inside `rows_of_the_whole`, raises ValueError for a number of rows that is not listed there.
     """
-    kernels, keys, part = backend.of(like), mask_keys(_seed, _next_draw()), _part.get()
+    kernels, given, part = backend.of(like), _given.get(), _part.get()
+    if given is not None:
+        if not given:
+            raise ValueError("keep_mask: given_keys has no key left for this mask")
+        return kernels.keep_mask(shape, p, given.pop())
+    keys = mask_keys(_seed, _next_draw())
     if part is None:
         return kernels.keep_mask(shape, p, keys)
     rows = part.rows
@@ -112,6 +118,27 @@ def rows_of_the_whole(rows: Mapping[int, Sequence[range]], draws: int | None = N
     finally:
         _part.reset(before)
         _draws = part.draws
+
+
+def next_keys(count: int) -> np.ndarray:
+    """The keys of the next `count` masks, (count, 2) of int64: these draws are made."""
+    return np.array([mask_keys(_seed, _next_draw()) for _ in range(count)], np.int64).reshape(count, 2)
+
+
+@contextmanager
+def given_keys(keys: Array) -> Iterator[None]:
+    """Draw masks with these keys inside this context, one after the other, and count no draws.
+
+    keys: as `next_keys` gives them, where the masks are drawn. Raises ValueError if more or fewer masks are drawn.
+    """
+    left = list(keys)[::-1]
+    before = _given.set(left)
+    try:
+        yield
+    finally:
+        _given.reset(before)
+    if left:
+        raise ValueError(f"given_keys: of {len(keys)} keys, {len(left)} were left over")
 
 
 def mask_keys(seed: int, draw: int) -> tuple[int, int]:

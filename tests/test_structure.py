@@ -216,7 +216,9 @@ def test_the_front_imports_the_engine_alone():
 
 
 ORACLES = {"torch", "transformers", "tokenizers", "tensorflow", "jax", "scipy", "hypothesis", "pytest"}
-OF_CUPY = [ROOT / "minigrad" / "backend" / name for name in ("cupy.py", "nccl.py")]
+OF_CUPY = [
+    ROOT / "minigrad" / "backend" / name for name in ("cublas.py", "cupy.py", "cupy_graph.py", "nccl.py")
+]
 OPERATIONS = [path for path in FILES if path.parent.name == "ops"]
 
 

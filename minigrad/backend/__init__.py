@@ -106,6 +106,11 @@ def is_array(value: object) -> TypeGuard[Any]:
     return kind in _of_type or (kind.__name__ == "ndarray" and kind.__module__.partition(".")[0] in NAMES)
 
 
+def on_host(array: object) -> bool:
+    """Whether the values of an array can be looked at without waiting for a device."""
+    return of(array).name == "numpy"
+
+
 def to_numpy(array: object) -> np.ndarray:
     """`array` (of any backend, or anything `numpy.asarray` takes) as a NumPy array on the host."""
     if is_array(array):

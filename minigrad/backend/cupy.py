@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import cupy as xp
@@ -23,7 +22,7 @@ import numpy as np
 from cupyx.scipy import special
 from numpy.typing import ArrayLike, DTypeLike
 
-from minigrad.backend import float16_as_float32
+from minigrad.backend import cublas, cupy_graph, float16_as_float32
 from minigrad.backend import numpy as cpu
 from minigrad.backend.cupy_kernels import NAMES, OPTIONS, SOURCE, TYPES
 
@@ -56,6 +55,15 @@ def synchronize() -> None:
 
 def keep_freed_memory() -> None:
     """Nothing to do: CuPy's memory pool keeps freed memory."""
+
+
+def recorded(
+    step: Callable[[dict[str, Array]], Array],
+    lasting: Callable[[], Sequence[Array]],
+    say: Callable[[str], object],
+) -> Callable[[dict[str, Any]], Array]:
+    """It runs twice as it is; then it is recorded as a CUDA graph, and launched as a whole."""
+    return cupy_graph.Recorded(step, lasting, say)
 
 
 def row_ids(ids: ArrayLike, rows: int) -> Array:
@@ -112,90 +120,28 @@ def _rows(x: Array, dtype: DTypeLike | None = None) -> Array:
 
 # --- Products --------------------------------------------------------------------------------------------
 
-# CuPy reads the variable at its first product. On older devices it would only warn.
-_TF32 = (
-    xp.is_available()
-    and int(xp.cuda.Device().compute_capability) >= 80
-    and os.environ.setdefault("CUPY_TF32", "1") != "0"
-)
-
-
-# Operands rounded to 16 bits are kept as bits, in integers that nobody takes for numbers by mistake.
-_FLOAT16, _BFLOAT16 = np.dtype("int16"), np.dtype("uint16")
-
 
 def rounded(x: Array, precision: str) -> Array:
     """In 16 bits, of which only `matmul` and attention know how to read them; float16 can still be infinite."""
     if precision == "float32" or x.dtype != xp.float32:
         return x
-    if _is_turned(x):
+    if cublas.is_turned(x):
         return rounded(x.swapaxes(-1, -2), precision).swapaxes(-1, -2)
     if precision == "float16":
-        return x.astype(xp.float16, order="C").view(_FLOAT16)
-    x, bits = xp.ascontiguousarray(x), xp.empty(x.shape, _BFLOAT16)
+        return x.astype(xp.float16, order="C").view(cublas.FLOAT16)
+    x, bits = xp.ascontiguousarray(x), xp.empty(x.shape, cublas.BFLOAT16)
     _on_entries("to_bfloat16", None, x.size, x, bits, x.size)
     return bits
 
 
-def _is_turned(x: Array) -> bool:
-    """Whether the matrices of a stack are transposed in memory."""
-    return x.strides[-2] < x.strides[-1]
-
-
 def matmul(a: Array, b: Array) -> Array:
     """Of matrices that are both `rounded`, or neither."""
-    if a.dtype in (_FLOAT16, _BFLOAT16):
-        return _product(a, b)
-    return xp.matmul(a, b)
+    return xp.matmul(a, b) if a.dtype == xp.float16 else _product(a, b)
 
 
 def _product(a: Array, b: Array, precision: str = "float32") -> Array:
-    """The products of two stacks of matrices: (…, n, k) @ (…, k, m) -> (…, n, m).
-
-    Straight to cuBLAS, because CuPy's own `matmul` first copies an operand that is transposed, multiplies
-    stacks without TF32, and has no 16-bit operands with sums in float32.
-    """
-    a, b = rounded(a, precision), rounded(b, precision)
-    (n, k), m = a.shape[-2:], b.shape[-1]
-    dtype = xp.float64 if a.dtype == xp.float64 else xp.float32  # of the product
-    if not a.size or not b.size:
-        return xp.zeros((*a.shape[:-1], m), dtype)
-    y = xp.empty((*a.shape[:-1], m), dtype)
-    a_turned, b_turned = _is_turned(a), _is_turned(b)
-    a, b = (xp.ascontiguousarray(x.swapaxes(-1, -2) if _is_turned(x) else x) for x in (a, b))
-    one, zero, _ = _one_and_zero(dtype)
-    # cuBLAS goes through memory column by column, and sees each matrix transposed: so it is asked for
-    # yᵀ = bᵀ aᵀ. For each operand: where it is, from which column to the next, from which matrix to the next.
-    kind, kind_of_y, arithmetic = _cublas_types(a.dtype)
-    xp.cuda.cublas.gemmStridedBatchedEx(
-        xp.cuda.get_cublas_handle(), int(b_turned), int(a_turned), m, n, k,
-        one, b.data.ptr, kind, k if b_turned else m, k * m,
-        a.data.ptr, kind, n if a_turned else k, n * k,
-        zero, y.data.ptr, kind_of_y, m, n * m,
-        y.size // (n * m), arithmetic, xp.cuda.cublas.CUBLAS_GEMM_DEFAULT,
-    )  # fmt: skip
-    return y
-
-
-@functools.cache
-def _one_and_zero(dtype: DTypeLike) -> tuple[int, int, np.ndarray]:
-    """Where cuBLAS finds a 1 and a 0 of this dtype, and the array in which they are."""
-    numbers = np.array([1, 0], dtype)
-    return numbers.ctypes.data, numbers.ctypes.data + numbers.itemsize, numbers
-
-
-def _cublas_types(dtype: np.dtype) -> tuple[int, int, int]:
-    """cuBLAS' numbers for operands of this dtype, for their product, and for the sums."""
-    cublas, runtime = xp.cuda.cublas, xp.cuda.runtime
-    if dtype == xp.float64:
-        return runtime.CUDA_R_64F, runtime.CUDA_R_64F, cublas.CUBLAS_COMPUTE_64F
-    if dtype == _FLOAT16:
-        return runtime.CUDA_R_16F, runtime.CUDA_R_32F, cublas.CUBLAS_COMPUTE_32F
-    if dtype == _BFLOAT16:
-        bfloat16 = 14  # CUDA_R_16BF, for which CuPy 13 has no name
-        return bfloat16, runtime.CUDA_R_32F, cublas.CUBLAS_COMPUTE_32F
-    sums = cublas.CUBLAS_COMPUTE_32F_FAST_TF32 if _TF32 else cublas.CUBLAS_COMPUTE_32F
-    return runtime.CUDA_R_32F, runtime.CUDA_R_32F, sums
+    """The products of two stacks of matrices: (…, n, k) @ (…, k, m) -> (…, n, m)."""
+    return cublas.product(rounded(a, precision), rounded(b, precision))
 
 
 def add_bias(y: Array, bias: Array) -> None:
@@ -230,10 +176,10 @@ def sum_entries(x: Array, axes: tuple[int, ...]) -> Array:
 # --- Random bits -----------------------------------------------------------------------------------------
 
 
-def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int], first: int = 0) -> Array:
-    """One launch; the bits are those of the CPU."""
-    keep = xp.empty(shape, bool)
-    _on_entries("keep_mask", None, keep.size, keep, keep.size, first, *keys, round(p * 65536))
+def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int] | Array, first: int = 0) -> Array:
+    """One launch; the bits are those of the CPU. The keys may lie on the device, two of int64."""
+    keep, keys = xp.empty(shape, bool), xp.asarray(keys, np.int64)
+    _on_entries("keep_mask", None, keep.size, keep, keep.size, first, keys, round(p * 65536))
     return keep
 
 
@@ -452,7 +398,7 @@ def _pieces(group: Sequence[tuple[Array, ...]]) -> Array:
     """The table of the kernels that take many arrays: for each piece its addresses and its length.
 
     group: for each parameter its k arrays, contiguous and of one size -> (pieces, k + 1) of int64. Made anew
-    each time, because gradients are new arrays each time; the copy to the device does not wait for it.
+    each time, because gradients are new arrays each time, unless the step is recorded: then they stay where they are.
     """
     sizes = np.array([arrays[0].size for arrays in group])
     addresses = np.array([[array.data.ptr for array in arrays] for arrays in group])
@@ -461,24 +407,26 @@ def _pieces(group: Sequence[tuple[Array, ...]]) -> Array:
     start = PIECE * (np.arange(len(which)) - np.repeat(counts.cumsum() - counts, counts))
     lengths = np.minimum(sizes[which] - start, PIECE)
     itemsize = group[0][0].itemsize
-    return xp.asarray(np.column_stack([addresses[which] + start[:, None] * itemsize, lengths]))
+    return cupy_graph.table(np.column_stack([addresses[which] + start[:, None] * itemsize, lengths]))
 
 
 def adamw_step(
     parameters: Sequence[Array], gradients: Sequence[Array], firsts: Sequence[Array], seconds: Sequence[Array],
-    *, step_size: float, decay: float, beta1: float, beta2: float, eps: float, second_correction: float,
+    *, step_size: float | Array, decay: float | Array, second_correction: float | Array,
+    beta1: float, beta2: float, eps: float,
 ) -> None:  # fmt: skip
-    """One launch for all arrays of a dtype."""
+    """One launch for all arrays of a dtype. What changes from step to step may lie on the device, as float64."""
     every = list(zip(parameters, gradients, firsts, seconds, strict=True))
     kinds = [p.dtype if p.dtype in TYPES else np.dtype("float32") for p in parameters]
     contiguous = [  # themselves, or copies
         tuple(xp.ascontiguousarray(a, kind) for a in arrays)
         for kind, arrays in zip(kinds, every, strict=True)
     ]
-    settings = [float(s) for s in (step_size, decay, beta1, beta2, eps, second_correction)]
+    settings = [xp.asarray(number, np.float64) for number in (step_size, decay, second_correction)]
+    settings += map(float, (beta1, beta2, eps))
     for dtype, group in _by_dtype(contiguous):
-        table = _pieces(group)
-        _launch("adamw", dtype, (len(table),), (256,), table, *settings)
+        pieces = _pieces(group)
+        _launch("adamw", dtype, (len(pieces),), (256,), pieces, *settings)
     for arrays, new in zip(every, contiguous, strict=True):
         for i in (0, 2, 3):
             if new[i] is not arrays[i]:
@@ -490,9 +438,9 @@ def global_norm(arrays: Sequence[Array]) -> Array:
     total = xp.zeros((), xp.float64)
     for dtype, group in _by_dtype([(xp.ascontiguousarray(a),) for a in arrays]):
         if dtype in TYPES:
-            table = _pieces(group)
-            squares = xp.empty(len(table), xp.float64)
-            _launch("sum_squares", dtype, (len(table),), (256,), table, squares)
+            pieces = _pieces(group)
+            squares = xp.empty(len(pieces), xp.float64)
+            _launch("sum_squares", dtype, (len(pieces),), (256,), pieces, squares)
             total += squares.sum()
         else:
             total += sum(xp.square(a, dtype=xp.float32).sum() for (a,) in group)
@@ -508,8 +456,8 @@ def scale_in_place(arrays: Sequence[Array], factor: float | Array) -> None:
         else:
             array *= xp.asarray(factor, array.dtype)
     for dtype, group in _by_dtype(in_one_launch):
-        table = _pieces(group)
-        _launch("scale", dtype, (len(table),), (256,), table, xp.asarray(factor, dtype))
+        pieces = _pieces(group)
+        _launch("scale", dtype, (len(pieces),), (256,), pieces, xp.asarray(factor, dtype))
 
 
 def _by_dtype(group: Sequence[tuple[Array, ...]]) -> Iterable[tuple[Any, list[tuple[Array, ...]]]]:

@@ -120,17 +120,17 @@ __global__ void dropout(const T* x, const bool* keep, T* y, long long n, double 
 }
 
 // Two entries share the hash of their number, 32 bits; each takes a half of it. (Lowbias32, C. Wellons 2018.)
-// The entries are those from `first` on, of a larger array.
-__global__ void keep_mask(
-    bool* keep, long long n, long long first, long long first_key, long long second_key, long long threshold)
+// The entries are those from `first` on, of a larger array. The two keys lie on the device: a launch that is
+// recorded once then draws anew each time.
+__global__ void keep_mask(bool* keep, long long n, long long first, const long long* keys, long long threshold)
 {
     const long long i = entry();
     if (i >= n) return;
     const long long number = first + i;
-    unsigned int bits = (unsigned int)(number / 2 + first_key);
+    unsigned int bits = (unsigned int)(number / 2 + keys[0]);
     bits ^= bits >> 16;
     bits *= 0x7feb352du;
-    bits ^= (unsigned int)second_key;
+    bits ^= (unsigned int)keys[1];
     bits ^= bits >> 15;
     bits *= 0x846ca68bu;
     bits ^= bits >> 16;
@@ -456,11 +456,11 @@ __global__ void scatter_add_rows(const long long* ids, const long long* order, c
 // --- Many arrays in one launch ----------------------------------------------------------------------------
 // A model has hundreds of parameters, most of them small: a launch for each would take longer than the work.
 // So they are cut into pieces, and a row of the table `pieces` says for each block where its piece starts in
-// every array, as addresses, and last how long it is.
+// every array, as addresses, and last how long it is. Numbers that are others in each step lie on the device.
 
 template <typename T>
-__global__ void adamw(const long long* pieces, double step_size, double decay, double beta1, double beta2,
-                      double eps, double second_correction)
+__global__ void adamw(const long long* pieces, const double* step_size, const double* decay,
+                      const double* second_correction, double beta1, double beta2, double eps)
 {
     const long long* piece = pieces + blockIdx.x * 5;
     T* p = (T*)piece[0];
@@ -473,8 +473,8 @@ __global__ void adamw(const long long* pieces, double step_size, double decay, d
         const T gradient = g[i];
         const T first = T(beta1) * m[i] + T(1 - beta1) * gradient;
         const T second = T(beta2) * v[i] + T(1 - beta2) * gradient * gradient;
-        const T step = first / (sqrt(second) / T(second_correction) + T(eps));
-        p[i] = T(1 - decay) * p[i] - T(step_size) * step;
+        const T step = first / (sqrt(second) / T(*second_correction) + T(eps));
+        p[i] = T(1 - *decay) * p[i] - T(*step_size) * step;
         m[i] = first;
         v[i] = second;
     }

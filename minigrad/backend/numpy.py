@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as xp
@@ -24,8 +24,8 @@ from minigrad.backend.threads import alone, in_blocks, on_one_blas_thread, share
 
 __all__ = [
     "adamw_step", "add_bias", "add_in_place", "asarray", "attention", "attention_backward", "dropout", "erf", "gelu",
-    "keep_freed_memory", "keep_mask", "layer_norm", "layer_norm_backward", "matmul",
-    "multiply_in_place", "name", "rounded", "row_ids", "scale_in_place", "scatter_add", "scatter_add_rows", "softmax",
+    "keep_freed_memory", "keep_mask", "layer_norm", "layer_norm_backward", "matmul", "multiply_in_place", "name",
+    "recorded", "rounded", "row_ids", "scale_in_place", "scatter_add", "scatter_add_rows", "softmax",
     "softmax_backward", "synchronize", "to_numpy", "unavailable", "xp",
 ]  # fmt: skip
 __all__ += [*numpy_recurrent.__all__, *numpy_sums.__all__]
@@ -72,6 +72,20 @@ def keep_freed_memory() -> None:
     mallopt(m_mmap_max, 0)
     mallopt(m_trim_threshold, 2**31 - 1)
     mallopt(m_top_pad, 2**26)
+
+
+def recorded(
+    step: Callable[[dict[str, Array]], Array],
+    lasting: Callable[[], Sequence[Array]],
+    say: Callable[[str], object],
+) -> Callable[[dict[str, Any]], Array]:
+    """A step that will be called many times: here, itself; on a GPU, launched as a whole.
+
+    step: from arrays by name to one array, with no other number of the host's that changes, and without a look at what
+    it computes. lasting: gives the arrays that it works on beside those, such as weights; each may be changed in place.
+    say: takes a sentence where a step cannot be launched as a whole. What this returns takes arrays of the host.
+    """
+    return step
 
 
 def row_ids(ids: ArrayLike, rows: int) -> Array:
@@ -157,7 +171,7 @@ def add_bias_block(y, bias):
 # --- Random bits -----------------------------------------------------------------------------------------
 
 
-def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int], first: int = 0) -> Array:
+def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int] | Array, first: int = 0) -> Array:
     """A boolean array in which each entry is False with probability `p`: what dropout keeps.
 
     A function of the two 32-bit keys alone, the same on every backend: two entries take the halves of one 32-bit
@@ -499,11 +513,12 @@ def scatter_add_rows(num_rows: int, ids: Array, values: Array) -> Array:
 
 def adamw_step(
     parameters: Sequence[Array], gradients: Sequence[Array], firsts: Sequence[Array], seconds: Sequence[Array],
-    *, step_size: float, decay: float, beta1: float, beta2: float, eps: float, second_correction: float,
+    *, step_size: float | Array, decay: float | Array, second_correction: float | Array,
+    beta1: float, beta2: float, eps: float,
 ) -> None:  # fmt: skip
     """One AdamW update in place: parameters, their gradients, first and second moments.
 
-    `decay` is lr λ, `step_size` is lr / (1 - β₁ᵗ), `second_correction` is √(1 - β₂ᵗ).
+    `decay` is lr λ, `step_size` is lr / (1 - β₁ᵗ), `second_correction` is √(1 - β₂ᵗ): numbers, or arrays without axes.
     """
     for arrays in zip(parameters, gradients, firsts, seconds, strict=True):
         flat = [_flat(array) for array in arrays]

@@ -91,6 +91,7 @@ def pretrain_command(options: argparse.Namespace) -> int:
             held_out=options.held_out,
             resume=options.resume,
             shares=options.shares,
+            cuda_graph=options.cuda_graph,
             example=example,
             say=say,
             world=world,

@@ -11,17 +11,17 @@ from minigrad.bert.config import BertConfig
 from minigrad.tensor import Array, Tensor
 
 
-def additive_mask(attention_mask: np.ndarray, like: Tensor) -> Array | None:
+def additive_mask(attention_mask: Array, like: Tensor) -> Array | None:
     """What is added to the scores: 0 where a token may be seen, the lowest finite number where not.
 
     attention_mask (B, T), 0 for padding -> (B, 1, 1, T), the same for every head and query, on the backend and in
-    the dtype of `like`; None if all may be seen. A row that may see nothing attends uniformly to everything:
-    finite, where -∞ would give NaN.
+    the dtype of `like`; None if all may be seen, as far as that is known without waiting for a GPU. A row that may see
+    nothing attends uniformly to everything: finite, where -∞ would give NaN.
     """
     hidden = attention_mask == 0
-    if not hidden.any():
+    if backend.on_host(hidden) and not hidden.any():
         return None
-    mask = np.where(hidden, np.finfo(like.dtype).min, 0)[:, None, None, :]
+    mask = backend.of(hidden).xp.where(hidden, np.finfo(like.dtype).min, 0)[:, None, None, :]
     return backend.of(like.data).asarray(mask, dtype=like.dtype)
 
 

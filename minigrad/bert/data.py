@@ -21,6 +21,7 @@ from minigrad.training.epochs import Batch, Epochs
 TokenDocument = list[list[int]]  # a document as the ids of its sentences
 
 HELD_OUT_BATCHES = 50  # at most, an evaluation: 1,600 pairs of the default batch size
+SHARE_CHOSEN = 0.15  # of a row's tokens
 LONGEST_SENTENCE = 10_000  # tokens: pairing copies a sentence whole, before it takes off what is too much
 
 
@@ -164,7 +165,10 @@ def make_batch(
 
 
 def mask_tokens(
-    input_ids: np.ndarray, tokenizer: WordPieceTokenizer, rng: np.random.Generator, share: float = 0.15
+    input_ids: np.ndarray,
+    tokenizer: WordPieceTokenizer,
+    rng: np.random.Generator,
+    share: float = SHARE_CHOSEN,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose 15 % of each row's tokens, at least one; replace 80 % of them by [MASK], 10 % by a random token.
 
@@ -184,6 +188,20 @@ def mask_tokens(
     masked = np.where(chosen & (fate < 0.8), tokenizer.mask_token_id, input_ids)
     masked = np.where(chosen & (fate >= 0.8) & (fate < 0.9), random_ids, masked)
     return masked, labels
+
+
+def pack_chosen(batch: Batch) -> Batch:
+    """A batch of `make_batch` with its chosen tokens in a list of one length, whatever was chosen, for a GPU.
+
+    labels (n,) and masked_lm_positions (n,), which of the B T tokens each is, in row-major order; n is as many as 15 %
+    of full rows. The rest is padded with labels of -100 at position 0. Names and padding are the released code's.
+    """
+    labels = batch["labels"]
+    chosen = np.flatnonzero(labels != IGNORED)
+    room = len(labels) * max(1, int(np.rint(SHARE_CHOSEN * labels.shape[1])))
+    positions, targets = np.zeros(room, np.int64), np.full(room, IGNORED)
+    positions[: len(chosen)], targets[: len(chosen)] = chosen, labels.reshape(-1)[chosen]
+    return batch | {"labels": targets, "masked_lm_positions": positions}
 
 
 def _never_chosen(tokenizer: WordPieceTokenizer) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -14,62 +13,52 @@ from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
 from minigrad.distributed import World
 from minigrad.tensor import Array
 from minigrad.training.epochs import Batch
-from minigrad.training.tally import tallied
+from minigrad.training.tally import BatchTally, tallied
 
 
-class Tally:
-    """Losses and hits added up over batches, where the model is: nothing waits for a GPU before `means`."""
+class Tally(BatchTally):
+    """Losses and hits of both tasks added up over batches."""
+
+    names = ("mlm_loss", "nsp_loss", "mlm_hits", "nsp_hits")
 
     def __init__(self) -> None:
-        self.mlm_loss: float | Array = 0.0
-        self.nsp_loss: float | Array = 0.0
-        self.mlm_hits: int | Array = 0
-        self.nsp_hits: int | Array = 0
-        self.masked = self.pairs = self.tokens = 0
+        super().__init__()
+        self.masked = self.pairs = 0
 
-    def add(self, output: BertPreTrainingOutput, batch: Batch) -> None:
-        """Count one batch and what the model predicted for it."""
+    def sums_of(self, output: BertPreTrainingOutput, batch: Batch) -> list[Array]:
+        """Of one batch: both losses times what they are means over, and both tasks' hits."""
         assert output.mlm_loss is not None
         assert output.nsp_loss is not None
-        labels = batch["labels"][batch["labels"] != IGNORED]
-        next_labels = batch["next_sentence_label"]
-        self.mlm_loss = self.mlm_loss + output.mlm_loss.data.astype("float64") * len(labels)
-        self.nsp_loss = self.nsp_loss + output.nsp_loss.data.astype("float64") * len(next_labels)
-        self.mlm_hits = self.mlm_hits + _hits(output.prediction_logits.data, labels)
-        self.nsp_hits = self.nsp_hits + _hits(output.seq_relationship_logits.data, next_labels)
-        self.masked += len(labels)
-        self.pairs += len(next_labels)
+        labels, next_labels = batch["labels"], batch["next_sentence_label"]
+        chosen = labels != IGNORED
+        if labels.ndim == 2:  # on the host, of all positions
+            labels = labels[chosen]
+        return [
+            output.mlm_loss.data.astype("float64") * chosen.sum(),
+            output.nsp_loss.data.astype("float64") * len(next_labels),
+            _hits(output.prediction_logits.data, labels),  # IGNORED is never the largest
+            _hits(output.seq_relationship_logits.data, next_labels),
+        ]
+
+    def count(self, batch: Batch) -> None:
+        """The chosen tokens, pairs and tokens of one batch."""
+        self.masked += int((batch["labels"] != IGNORED).sum())
+        self.pairs += len(batch["next_sentence_label"])
         self.tokens += int(batch["attention_mask"].sum())
-
-    def state_dict(self) -> dict[str, float]:
-        """The sums so far, without the tokens: their speed is measured afresh."""
-        return {
-            "mlm_loss": float(self.mlm_loss),
-            "nsp_loss": float(self.nsp_loss),
-            "mlm_hits": int(self.mlm_hits),
-            "nsp_hits": int(self.nsp_hits),
-            "masked": self.masked,
-            "pairs": self.pairs,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
-        for name, value in state.items():
-            setattr(self, name, value)
 
     def means(self) -> dict[str, float]:
         """mlm_loss and nsp_loss in nats, mlm_accuracy and nsp_accuracy as shares, and loss, their sum."""
-        mlm_loss, nsp_loss = float(self.mlm_loss) / self.masked, float(self.nsp_loss) / self.pairs
+        mlm_loss, nsp_loss, mlm_hits, nsp_hits = backend.to_numpy(self.sums).tolist()
         return {
-            "loss": mlm_loss + nsp_loss,
-            "mlm_loss": mlm_loss,
-            "mlm_accuracy": int(self.mlm_hits) / self.masked,
-            "nsp_loss": nsp_loss,
-            "nsp_accuracy": int(self.nsp_hits) / self.pairs,
+            "loss": mlm_loss / self.masked + nsp_loss / self.pairs,
+            "mlm_loss": mlm_loss / self.masked,
+            "mlm_accuracy": mlm_hits / self.masked,
+            "nsp_loss": nsp_loss / self.pairs,
+            "nsp_accuracy": nsp_hits / self.pairs,
         }
 
 
-def _hits(logits: Array, labels: np.ndarray) -> Array:
+def _hits(logits: Array, labels: Array) -> Array:
     return (logits.argmax(axis=-1) == backend.of(logits).asarray(labels)).sum()
 
 

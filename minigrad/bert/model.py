@@ -58,19 +58,22 @@ def integers(
     shape: tuple[int, ...] | None = None,
     limit: int | None = None,
     ignored: int | None = None,
+    unread: bool = False,
 ) -> np.ndarray:
     """`values` as integers on the host, of `shape`, each in 0 … limit - 1 or `ignored`.
+
+    unread: those that are on a GPU stay there, and are not looked at, because that would wait for it.
 
     Raises TypeError, ValueError or OutsideError naming what came, and the first value that is outside.
     """
     if isinstance(values, Tensor):
         raise TypeError(f"{name}: expected an array of integers, got a Tensor (which holds floats)")
-    array = backend.to_numpy(values)
+    array: Any = values if unread and backend.is_array(values) else backend.to_numpy(values)
     if array.dtype.kind not in "iub":
         raise TypeError(f"{name}: expected integers, got dtype {array.dtype}")
     if shape is not None and array.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
-    if limit is not None:
+    if limit is not None and backend.on_host(array):
         outside = (array < 0) | (array >= limit)
         if ignored is not None:
             outside &= array != ignored
@@ -81,7 +84,7 @@ def integers(
 
 
 def checked_mask(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """`values` on the host, of `shape`, with nothing but 1 (or True) and 0 in it: -10,000 would count as a token.
+    """`values`, of `shape`, with nothing but 1 (or True) and 0 in it: -10,000 would count as a token.
 
     Raises TypeError or ValueError naming what came and what is expected.
     """
@@ -89,8 +92,8 @@ def checked_mask(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     dtype = getattr(values, "dtype", None)
     if not isinstance(values, Tensor) and getattr(dtype, "kind", "") == "f":
         raise TypeError(f"{expected}, got {dtype}; the model itself makes what is added to the scores")
-    array = integers("attention_mask", values, shape)
-    if (other := (array != 0) & (array != 1)).any():
+    array = integers("attention_mask", values, shape, unread=True)
+    if backend.on_host(array) and (other := (array != 0) & (array != 1)).any():
         place = tuple(int(i) for i in np.argwhere(other)[0])
         raise ValueError(f"{expected}, got {array[place]} at {place}")
     return array
@@ -126,9 +129,9 @@ class BertModel(nn.Module):
 
         Raises ValueError for other shapes, more than max_position_embeddings tokens, or a mask of other numbers than
         0 and 1; TypeError for ids that are not integers; OutsideError (an IndexError and a ValueError) for an id
-        outside its table.
+        outside its table. Numbers that lie on a GPU already are not looked at.
         """
-        input_ids = integers("input_ids", input_ids, limit=self.config.vocab_size)
+        input_ids = integers("input_ids", input_ids, limit=self.config.vocab_size, unread=True)
         if input_ids.ndim != 2 or not input_ids.size:
             raise ValueError(f"input_ids: expected shape (batch, length), got {input_ids.shape}")
         batch, length = shape = input_ids.shape
@@ -139,7 +142,8 @@ class BertModel(nn.Module):
             )
         if token_type_ids is None:
             token_type_ids = np.zeros(shape, np.int64)
-        token_type_ids = integers("token_type_ids", token_type_ids, shape, self.config.type_vocab_size)
+        types = self.config.type_vocab_size
+        token_type_ids = integers("token_type_ids", token_type_ids, shape, types, unread=True)
         if attention_mask is not None:
             attention_mask = checked_mask(attention_mask, shape)
 
@@ -150,7 +154,8 @@ class BertModel(nn.Module):
             last = hidden_states[-1]  # (B, T, H)
             first = last[:, 0]  # (B, H): [CLS] of each sequence
         else:
-            hidden_states = self.encoder(x, mask, np.concatenate([np.arange(batch) * length, rows]))
+            xp = backend.of(rows).xp
+            hidden_states = self.encoder(x, mask, xp.concatenate([xp.arange(batch) * length, rows]))
             first, last = hidden_states[-1][:batch], hidden_states[-1][batch:]  # (B, H), (n, H)
         attentions = None
         if output_attentions:
@@ -179,26 +184,32 @@ class BertForPreTraining(nn.Module):
         token_type_ids: Array | None = None,
         labels: Array | None = None,
         next_sentence_label: Array | None = None,
+        masked_lm_positions: Array | None = None,
     ) -> BertPreTrainingOutput:
         """Predict masked tokens and whether B follows A.
 
         input_ids, attention_mask, token_type_ids: as BertModel takes them. labels (B, T): the true id where a
         position was chosen, -100 elsewhere. next_sentence_label (B,): 0 if B is next, 1 if it is random.
+        masked_lm_positions (n_chosen,): where labels is (n_chosen,) too, which of the B T tokens these are
+        (`data.pack_chosen`).
 
         Without labels, prediction_logits is (B, T, V). With them, the last layer goes on with the n_chosen chosen
         positions and [CLS] alone, all that the losses read, and prediction_logits is (n_chosen, V), in row-major
         order. Raises as BertModel does, and ValueError if no label counts.
         """
-        shape = np.shape(input_ids)  # BertModel checks the ids themselves
-        rows = targets = None
-        if labels is not None:
+        # BertModel checks the ids themselves
+        shape = input_ids.shape if backend.is_array(input_ids) else np.shape(input_ids)
+        rows, targets = masked_lm_positions, labels
+        if labels is not None and rows is None:
             labels = integers("labels", labels, shape, self.config.vocab_size, IGNORED)
             rows = np.flatnonzero(labels != IGNORED)  # (n_chosen,)
             if not rows.size:
                 raise ValueError(f"labels: every label is {IGNORED}, there is nothing to predict")
             targets = labels.reshape(-1)[rows]
         if next_sentence_label is not None:
-            next_sentence_label = integers("next_sentence_label", next_sentence_label, shape[:1], limit=2)
+            next_sentence_label = integers(
+                "next_sentence_label", next_sentence_label, shape[:1], limit=2, unread=True
+            )
 
         output = self.bert(input_ids, attention_mask, token_type_ids, rows)
         prediction_logits, seq_relationship_logits = self.cls(

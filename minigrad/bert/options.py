@@ -193,6 +193,9 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
         "--score", choices=SCORES, default="frequency", help="how WordPiece chooses the next merge"
     )
     add_shares(command)
+    command.add_argument(
+        "--cuda-graph", action="store_true", help="on a GPU, record a step once, and launch it as a whole"
+    )
     add_settings(command, PretrainingArguments, {"warmup_steps": "or all steps where they are fewer"})
 
 

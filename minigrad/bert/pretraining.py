@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from minigrad import random
+from minigrad import backend, random
 from minigrad.bert.config import IGNORED, BertConfig
-from minigrad.bert.data import PairSource, PretrainingData, TokenDocument, encode_documents, held_out_batches
+from minigrad.bert.data import (
+    PairSource,
+    PretrainingData,
+    TokenDocument,
+    encode_documents,
+    held_out_batches,
+    pack_chosen,
+)
 from minigrad.bert.info import require_memory
 from minigrad.bert.metrics import brief, describe, evaluate, unigram_entropy
 from minigrad.bert.model import BertForPreTraining, BertPreTrainingOutput
@@ -20,10 +28,11 @@ from minigrad.distributed import Share, World
 from minigrad.messages import LONGEST_LINE, shown
 from minigrad.nn import Module
 from minigrad.stories.stories import STORIES, Stories
-from minigrad.tensor import Tensor
+from minigrad.tensor import Array, Tensor
 from minigrad.text.corpus import Corpus, read_corpus
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import MASK, train_wordpiece
+from minigrad.training.device_step import DeviceStep
 from minigrad.training.epochs import Batch
 from minigrad.training.folders import RunFolder
 from minigrad.training.progress import Progress, counting
@@ -41,6 +50,9 @@ class PairShare(Share):
 
     def __init__(self, whole: Batch, number: int, count: int) -> None:
         super().__init__(whole, number, count)
+        self.of_tokens = self.of_pairs = 1.0
+        if count == 1:
+            return
         chosen = whole["labels"] != IGNORED  # (B, T)
         self.of_tokens, self.of_pairs = self.weight(chosen), len(self.rows) / len(chosen)
         before, own = int(chosen[: self.rows.start].sum()), int(self.rows_of(chosen).sum())
@@ -63,7 +75,8 @@ class Pretraining(BertTraining):
     whether it is the same. resume: go on from the newest checkpoint in `output`. held_out_share: of the text,
     for the evaluation of the model later. example: a text with a [MASK], whose likeliest fillings are
     reported every `eval_every` steps, if the model has positions for it; they change nothing in the run.
-    world, shares: as in Run. Shares give, but for rounding, what a whole batch gives: losses are weighted by
+    cuda_graph: on a GPU, launch a step as a whole, once it has been recorded (`training.device_step`); the bits are the
+    same. world, shares: as in Run. Shares give, but for rounding, what a whole batch gives: losses are weighted by
     each share's tokens and pairs, and dropout depends on the place in the whole batch.
 
     Raises what `require_fit` raises, before anything else; RunFolderError if another run is in `output`;
@@ -87,14 +100,15 @@ class Pretraining(BertTraining):
         example: str = "",
         world: World | None = None,
         shares: int | None = None,
+        cuda_graph: bool = False,
     ) -> None:
-        require_fit(config, arguments, world or World(), shares)
+        require_fit(config, arguments, world or World(), shares, cuda_graph)
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"the vocabulary has {tokenizer.vocab_size} pieces, the model only {config.vocab_size}"
             )
         super().__init__(arguments, tokenizer, held_out, output, corpus, held_out_share, world, shares)
-        self.example = example
+        self.example, self.cuda_graph = example, cuda_graph
         with self.folder.locked_unless_it_fails():
             checkpoint = self.folder.to_resume(resume)
             random.manual_seed(arguments.seed)
@@ -111,6 +125,19 @@ class Pretraining(BertTraining):
             self.beside = {"unigram_entropy": self.unigram_entropy}
             if checkpoint is not None:
                 self.load(checkpoint)
+
+    @cached_property
+    def device_step(self) -> DeviceStep | None:
+        """What computes a step on a GPU; None elsewhere."""
+        if not on_one_gpu(self.arguments, self.world):
+            return None
+        return DeviceStep(
+            self.model, self.optimizer, self.compute, pack_chosen, self.cuda_graph, self.notes.append
+        )
+
+    def figures_of(self, batches: Sequence[Batch]) -> Array:
+        """Have a step of these batches computed; returns its figures, as `compute` does."""
+        return self.device_step(batches) if self.device_step else self.compute(batches)
 
     def forward(self, model: Module, share: PairShare) -> tuple[BertPreTrainingOutput, Tensor]:
         """What a model makes of a share of a batch, and its part of the loss of the whole batch."""
@@ -146,10 +173,24 @@ class Pretraining(BertTraining):
             progress.say(f"step {self.step}: {MASK} = {describe_fillings(of_one_mask)}")
 
 
+def on_one_gpu(settings: PretrainingArguments, world: World) -> bool:
+    """Whether a step is one process' work on a GPU, at which nobody looks; loss scaling looks at each step."""
+    return backend.default().name != "numpy" and world.size == 1 and settings.precision != "float16"
+
+
 def require_fit(
-    config: BertConfig, settings: PretrainingArguments, world: World, shares: int | None = None
+    config: BertConfig,
+    settings: PretrainingArguments,
+    world: World,
+    shares: int | None = None,
+    cuda_graph: bool = False,
 ) -> None:
     """Raise ValueError if a model cannot be trained with these settings by these processes, in so many shares each."""
+    if cuda_graph and not on_one_gpu(settings, world):
+        raise ValueError(
+            "a CUDA graph is for one process on a GPU, in float32 or bfloat16; here are "
+            f"{world.size} on the {'CPU' if backend.default().name == 'numpy' else 'GPU'}, in {settings.precision}"
+        )
     require_positions(settings.max_length, config)
     if config.type_vocab_size < 2:
         raise ValueError("type_vocab_size must be at least 2, for sentences A and B; got 1")
@@ -175,6 +216,7 @@ def prepare(
     say: Callable[[str], object] = lambda line: None,
     world: World | None = None,
     shares: int | None = None,
+    cuda_graph: bool = False,
 ) -> Pretraining:
     """A run on raw text, ready to `run`: what `python -m minigrad.bert pretrain` starts with.
 
@@ -185,13 +227,13 @@ def prepare(
     grammar in each epoch, with one piece a word. output, resume, example: as in Pretraining. tokenizer: by default a
     vocabulary of `config.vocab_size` pieces is learned from the training text, with lower_case and score as in
     `train_wordpiece`. held_out: the share of the documents that is not trained on. say: takes each line for the
-    reader. world, shares: as in Run.
+    reader. world, shares: as in Run. cuda_graph: as in Pretraining.
 
     Raises what Pretraining, `read_corpus` and `Corpus.split` raise; ValueError for a vocabulary that is too small;
     MemoryError for a model that does not fit. What can be known before the text is read is raised before.
     """
     world = world or World()
-    require_fit(config, settings, world, shares)
+    require_fit(config, settings, world, shares, cuda_graph)
     folder = RunFolder(output, PRETRAINING, world.is_first)
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)
@@ -214,6 +256,7 @@ def prepare(
             example,
             world,
             shares,
+            cuda_graph,
         )
 
 

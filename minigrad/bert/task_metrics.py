@@ -17,44 +17,39 @@ from minigrad.bert.examples import labels_of
 from minigrad.messages import shown
 from minigrad.tensor import Array
 from minigrad.training.epochs import Batch
+from minigrad.training.tally import BatchTally
 
 
-class TaskTally:
-    """Loss and hits added up over batches, where the model is: nothing waits for a GPU before `means`.
+class TaskTally(BatchTally):
+    """Loss and hits added up over batches.
 
     A hit is a text, or a word, whose class is right, or an answer whose start and end are right.
     """
 
-    def __init__(self) -> None:
-        self.loss: float | Array = 0.0
-        self.hits: int | Array = 0
-        self.count = self.tokens = 0
+    names = ("loss", "hits")
 
-    def add(self, output: Any, batch: Batch) -> None:
-        """Count one batch with its targets, and what the model predicted for it."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets = 0
+
+    def sums_of(self, output: Any, batch: Batch) -> list[Array]:
+        """Of one batch: the loss times the targets that it is the mean over, and the hits."""
         if "labels" in batch:
             right = _right(output.logits.data, batch["labels"])
         else:
             right = _right(output.start_logits.data, batch["start_positions"])
             right = right & _right(output.end_logits.data, batch["end_positions"])
-        count = int(counted(batch).sum())
-        self.loss = self.loss + output.loss.data.astype("float64") * count
-        self.hits = self.hits + right.sum()
-        self.count += count
+        return [output.loss.data.astype("float64") * counted(batch).sum(), right.sum()]
+
+    def count(self, batch: Batch) -> None:
+        """The targets and tokens of one batch."""
+        self.targets += int(counted(batch).sum())
         self.tokens += int(batch["attention_mask"].sum())
-
-    def state_dict(self) -> dict[str, float]:
-        """The sums so far, without the tokens: their speed is measured afresh."""
-        return {"loss": float(self.loss), "hits": int(self.hits), "count": self.count}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
-        for name, value in state.items():
-            setattr(self, name, value)
 
     def means(self) -> dict[str, float]:
         """The loss in nats, and the share of hits."""
-        return {"loss": float(self.loss) / self.count, "accuracy": int(self.hits) / self.count}
+        loss, hits = backend.to_numpy(self.sums).tolist()
+        return {"loss": loss / self.targets, "accuracy": hits / self.targets}
 
 
 def counted(batch: Batch) -> np.ndarray:

@@ -230,6 +230,8 @@ def cross_entropy(
             f"got {labels.shape}"
         )
     labels = labels.reshape(-1)  # where they are: labels on the host are sorted out without asking the GPU
+    if not backend.on_host(labels) and weight is None and not label_smoothing:
+        return _unread_labels(logits, labels, ignore_index)
     rows = backend.of(labels).xp.flatnonzero(labels != ignore_index)
     classes = kernels.row_ids(labels[rows], logits.shape[-1])
     rows = kernels.asarray(rows)
@@ -253,6 +255,14 @@ def cross_entropy(
     share = weight[classes]
     total = share.sum()
     return rows, classes, kept * share / total, even * weight / total if even else None
+
+
+def _unread_labels(logits: Tensor, labels: Array, ignore_index: int) -> tuple[Array, Array, Array, None]:
+    """The same for labels on a GPU, at which nobody looks: every row has a part, and one that does not count, none."""
+    xp = backend.of(labels).xp
+    counts = labels != ignore_index
+    share = xp.where(counts, 1 / counts.sum(), 0).astype(logits.dtype)
+    return xp.arange(len(labels)), xp.where(counts, labels, 0), share, None
 
 
 def attention(

@@ -103,8 +103,9 @@ def cross_entropy(
     logits (…, C), labels (…) of integers -> (). weight (C,): a factor for each class; the mean is then
     weighted. label_smoothing ε: the label counts 1 - ε, and all C classes together ε (Szegedy et al. 2016, section
     7), each times its weight, as in PyTorch. Raises ValueError or TypeError if shapes or dtypes do not fit, ValueError
-    if no label counts, IndexError for a label outside 0 … C-1 (labels that are on a GPU already are not
-    checked, because that would wait for it).
+    if no label counts, IndexError for a label outside 0 … C-1. Labels that are on a GPU already are not checked,
+    because that would wait for it; without weights and smoothing nobody looks at them at all: a row that does not count
+    weighs 0, and if none counts, the loss is NaN.
     """
     rows, classes, share, even = checks.cross_entropy(logits, labels, weight, ignore_index, label_smoothing)
     log_p = log_softmax(logits.reshape(-1, logits.shape[-1]))  # (N, C)

@@ -8,7 +8,6 @@ from minigrad.bert.config import IGNORED
 from minigrad.bert.task_metrics import TaskTally
 from minigrad.nn import Module
 from minigrad.seq2seq.bleu import bleu
-from minigrad.seq2seq.output import Seq2SeqOutput
 from minigrad.seq2seq.predict import words_of
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.epochs import Batch
@@ -22,9 +21,9 @@ class TranslationTally(TaskTally):
     label smoothing that the model has in training.
     """
 
-    def add(self, output: Seq2SeqOutput, batch: Batch) -> None:
-        """Count one batch, and what the model predicted for it."""
-        super().add(output, batch)
+    def count(self, batch: Batch) -> None:
+        """The targets and tokens of one batch."""
+        super().count(batch)
         self.tokens += int((batch["labels"] != IGNORED).sum())  # beside those of the source
 
 

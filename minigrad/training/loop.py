@@ -8,19 +8,23 @@ added up, so that all take the same step.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 from minigrad import backend, optim
 from minigrad.distributed import Share
 from minigrad.nn import Module
 from minigrad.tensor import Array, Tensor
+from minigrad.training.epochs import Batch
 from minigrad.training.progress import interruptible
 from minigrad.training.run import Run
 from minigrad.training.shares import Replicas
-from minigrad.training.tally import quiet_overflow
+from minigrad.training.tally import quiet_overflow, vector
+
+LOOKED_AT = ("the loss", "the norm of the gradients")  # of a step's figures
 
 
 class Training(Run):
@@ -47,11 +51,11 @@ class Training(Run):
         with self.folder:
             self.begin()
             with self.start_progress(report) as progress, interruptible() as stop, _no_garbage():
-                for note in self.notes:
-                    progress.say(f"note: {note}")
+                self.say_notes(progress)
                 progress.measure()
                 while self.step < total and not self.asked_to_stop(stop):
                     norm, rate = self.train_step(self.tally)
+                    self.say_notes(progress)
                     if self.is_due(settings.log_every):
                         self.log(norm, rate, progress)
                     progress.advance()
@@ -72,33 +76,54 @@ class Training(Run):
 
         Nothing here waits for a GPU (except loss scaling): the next step is prepared while it works on this one.
         """
-        micro_batches = self.arguments.gradient_accumulation_steps
+        batches = [self.data.next_batch() for _ in range(self.arguments.gradient_accumulation_steps)]
+        rate = self.optimizer.groups[0]["lr"]
+        figures = self.figures_of(batches)
+        names = (
+            LOOKED_AT if self.stepped or self.scaler.get_scale() <= 1 else LOOKED_AT[:1]
+        )  # a smaller scale will do
+        self.unchecked.append((self.step + 1, names, figures))
+        tally.add_sums(figures[2:])
+        for batch in batches:
+            tally.count(Share(batch, self.world.rank, self.world.size).batch)
+        self.scaler.update()
+        self.schedule.step()
+        self.step += 1
+        return figures[1], rate
+
+    def figures_of(self, batches: Sequence[Batch]) -> Array:
+        """Have a step of these batches computed; returns its figures, as `compute` does."""
+        return self.compute(batches)
+
+    def compute(self, batches: Sequence[Batch], rates: Array | None = None) -> Array:
+        """What a step computes: the gradients of its batches, clipped, and new weights.
+
+        rates: the optimiser's, if they are on the device already. Returns its figures, of float64: the loss, the norm
+        of the gradients, and what the batches add to the tally.
+        """
+        sums: list[Array] = []
 
         def backward(loss: Tensor) -> None:
-            self.scaler.scale(loss * (1 / micro_batches)).backward()
+            self.scaler.scale(loss * (1 / len(batches))).backward()
 
         self.optimizer.zero_grad()
         with quiet_overflow():
             with backend.default_matmul_precision(self.arguments.precision):
-                for number in range(1, micro_batches + 1):
-                    last, batch = number == micro_batches, self.data.next_batch()
+                for number, batch in enumerate(batches, start=1):
+                    last = number == len(batches)
                     with self.buckets.summing(last, as_they_come=len(self.replicas) == 1):
                         computed = self.replicas.compute(
                             batch, self.share, self.forward, backward, self.world
                         )
-                    for share, output, loss in computed:
-                        self.unchecked.append((self.step + 1, "the loss", loss.data))
-                        tally.add(output, share.batch)
+                    sums += [
+                        vector([loss.data, *self.tally.sums_of(output, share.batch)])
+                        for share, output, loss in computed
+                    ]
                 self.scaler.unscale_(self.optimizer)
             norm = optim.clip_grad_norm(self.model.parameters(), self.arguments.max_grad_norm)
-            rate = self.optimizer.groups[0]["lr"]
-            stepped = self.scaler.step(self.optimizer)
-        if stepped or self.scaler.get_scale() <= 1:  # otherwise a smaller scale will do
-            self.unchecked.append((self.step + 1, "the norm of the gradients", norm))
-        self.scaler.update()
-        self.schedule.step()
-        self.step += 1
-        return norm, rate
+            self.stepped = self.scaler.step(self.optimizer, rates)
+        loss, *of_tally = reduce(operator.add, sums)
+        return vector([loss, norm, *of_tally])
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import dataclasses
 import io
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -80,14 +80,14 @@ class Run:
             output if isinstance(output, RunFolder) else RunFolder(output, self.kind, self.world.is_first)
         )
         self.output = self.folder.path
-        self.notes: list[str] = []  # for the reader, when the run starts
+        self.notes: list[str] = []  # for the reader, not said yet
         self.stopped_by: int | None = None  # the signal that ended `run` before the last step
         self.step = 0
         self.tally = self.kind.tally()  # of the steps since the last row
         self.evaluation: dict[str, float] = {}
         self.beside: dict[str, float] = {}  # what stands in each row of evaluation.csv beside the figures
-        # of the steps not looked at yet: the step, what it is, and its value, which may still be on a GPU
-        self.unchecked: list[tuple[int, str, Any]] = []
+        # of the steps not looked at yet: the step, what has to be finite, and its first figures, which may be on a GPU
+        self.unchecked: list[tuple[int, Sequence[str], Array]] = []
 
     def set_up(self, model: Module, total_steps: int, warmup_steps: int) -> None:
         """Make the optimiser, the schedule and the loss scaling of a model."""
@@ -176,6 +176,12 @@ class Run:
             return Progress(self.step, self.total_steps, report)
         return Progress(self.step, self.total_steps, lambda line: None, io.StringIO())
 
+    def say_notes(self, progress: Progress) -> None:
+        """Tell the reader what has come up."""
+        notes, self.notes[:] = self.notes[:], []
+        for note in notes:
+            progress.say(f"note: {note}")
+
     def asked_to_stop(self, stop: Stop) -> bool:
         """Whether a signal has asked this or any other process to stop; all stop at the same step."""
         if self.world.size > 1:
@@ -209,8 +215,13 @@ class Run:
     def stop_if_not_finite(self) -> None:
         """Look at the losses and norms of the steps since the last look; all processes find the same."""
         unchecked, self.unchecked = self.unchecked, []
-        sums = self.world.summed([float(value) for _, _, value in unchecked])
-        for (step, what, _), value in zip(unchecked, sums, strict=True):
+        looked_at = [
+            (step, what, value)
+            for step, names, figures in unchecked
+            for what, value in zip(names, backend.to_numpy(figures).tolist(), strict=False)
+        ]
+        sums = self.world.summed([value for _, _, value in looked_at])
+        for (step, what, _), value in zip(looked_at, sums, strict=True):
             if math.isfinite(value):
                 continue
             saved = self.folder.newest_step()

@@ -10,11 +10,16 @@ Kernels written in CUDA run: g++ compiles them against `fake_cuda.hpp`, where ea
 fiber. A launch is stricter than CuPy's, which passes pointers and numbers on as they are: arrays have to be
 contiguous and of the parameter's type. Without g++, tests that need a kernel are skipped.
 
+A graph is recorded as on a device: nothing is computed, no array comes in, and nothing is read (`Recording`). A launch
+does the work again with the numbers and addresses of the recording, after all that it computes has been spoiled: so a
+number that should have been another one by now gives wrong results here too.
+
 What the stand-in cannot show is what only a device does: wrapped indices, other rounding, waiting, speed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import getpass
@@ -27,9 +32,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -85,10 +92,17 @@ class ndarray:
         raise TypeError(f"numpy.{function.__name__} was given an array of the device")
 
     def __getitem__(self, index: Any) -> ndarray:
-        return _wrap(self._host[_unwrap(index)])
+        index = _unwrap(index)
+        if any(
+            getattr(part, "dtype", None) == np.dtype(bool)
+            for part in (index if isinstance(index, tuple) else (index,))
+        ):
+            _not_while_recording("a boolean index")
+        return _computed(lambda: self._host[index], self._host)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._host[_unwrap(index)] = _unwrap(value)
+        index, value = _unwrap(index), _unwrap(value)
+        _in_place(lambda: self._host.__setitem__(index, value))
 
     def __len__(self) -> int:
         return len(self._host)
@@ -97,13 +111,13 @@ class ndarray:
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        return bool(self._host)
+        return bool(self.get())
 
     def __int__(self) -> int:
-        return int(self._host)
+        return int(self.get())
 
     def __float__(self) -> float:
-        return float(self._host)
+        return float(self.get())
 
     def __repr__(self) -> str:
         return repr(self._host)
@@ -118,10 +132,22 @@ class ndarray:
 
     @property
     def data(self) -> SimpleNamespace:
-        return SimpleNamespace(ptr=self._host.ctypes.data)
+        def copy_from_host_async(address: int, size: int, stream: Any) -> None:
+            assert size == self._host.nbytes
+            _not_while_recording("H2D transfers")
+            ctypes.memmove(self._host.ctypes.data, address, size)
+
+        return SimpleNamespace(ptr=self._host.ctypes.data, copy_from_host_async=copy_from_host_async)
 
     def get(self) -> np.ndarray:
+        _not_while_recording("D2H transfers")
         return self._host.copy()
+
+    def set(self, values: np.ndarray) -> None:
+        _not_while_recording("H2D transfers")
+        assert (values.shape, values.dtype) == (self.shape, self.dtype)
+        self._host[...] = values
+        FILLED.append((weakref.ref(self), self._host))
 
 
 ndarray.__module__ = "cupy"
@@ -148,15 +174,82 @@ def _wrap(value: Any) -> Any:
     return value
 
 
+class Recording:
+    """The work that a stream has been given since `begin_capture`, and the arrays that it makes."""
+
+    def __init__(self) -> None:
+        self.work: list[Callable[[], object]] = []
+        self.made: list[np.ndarray] = []
+
+    def spoil(self) -> None:
+        """Leave rubbish in all that has been made."""
+        for array in self.made:
+            _spoil(array)
+
+
+RECORDING: list[Recording] = []  # the one that is going on
+FILLED: list[tuple[weakref.ref[ndarray], np.ndarray]] = []  # by the host, and who still has it
+
+
+NOBODYS = 0x7F7F7F7F7F7F7F7F  # an integer in memory that has been spoiled
+
+
+def _spoil(host: np.ndarray) -> None:
+    host.view().reshape(-1).view(np.uint8).fill(0x7F)  # 3e38 in float32
+
+
+def _not_while_recording(what: str) -> None:
+    if RECORDING and what in PRODUCTS:
+        raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
+    if RECORDING:
+        raise RuntimeError(f"the current stream is capturing, so {what} are disallowed")
+
+
+def _computed(compute: Callable[[], Any], *sources: Any) -> Any:
+    """What `compute` gives from `sources`, as arrays of the device; noted, while a graph is recorded, unless a view."""
+    with np.errstate(all="ignore"):  # a device does not warn
+        result = compute()
+    wrapped = _wrap(result)
+    if RECORDING and isinstance(wrapped, ndarray):
+        host = wrapped._host
+        if not any(isinstance(one, np.ndarray) and np.may_share_memory(one, host) for one in _flat(sources)):
+            RECORDING[-1].work.append(lambda: np.copyto(host, compute()))
+            RECORDING[-1].made.append(host)
+    return wrapped
+
+
+def _in_place(work: Callable[[], object]) -> None:
+    """Work that changes an array: done now, or noted."""
+    if RECORDING:
+        RECORDING[-1].work.append(work)
+    else:
+        with np.errstate(all="ignore"):
+            work()
+
+
+def _flat(values: Any) -> list[Any]:
+    return [one for value in values for one in (_flat(value) if isinstance(value, tuple | list) else [value])]
+
+
+IN_PLACE = ("fill", "sort")
+PRODUCTS = ("__matmul__", "__rmatmul__", "dot", "matmul", "vdot")
+WAITING = ("flatnonzero", "nonzero", "unique")  # for the size of the result
+REFUSED_IN_A_GRAPH = (*PRODUCTS, *WAITING)
+
+
 def _method(name: str) -> Any:
     def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
-        kwargs = {key: _unwrap(value) for key, value in kwargs.items()}
+        args, kwargs = _unwrap(args), {key: _unwrap(value) for key, value in kwargs.items()}
+        if name in REFUSED_IN_A_GRAPH:
+            _not_while_recording(name)
+        if name in IN_PLACE:
+            return _in_place(lambda: getattr(self._host, name)(*args, **kwargs))
         # As exact as a device's tree
         if name == "sum" and self.dtype == np.float32 and "dtype" not in kwargs:
-            wide = self._host.sum(*_unwrap(args), **kwargs, dtype=np.float64)
-            return _wrap(np.asarray(wide, np.float32))
-        with np.errstate(all="ignore"):  # a device does not warn
-            return _wrap(getattr(self._host, name)(*_unwrap(args), **kwargs))
+            return _computed(
+                lambda: np.asarray(self._host.sum(*args, **kwargs, dtype=np.float64), np.float32), self._host
+            )
+        return _computed(lambda: getattr(self._host, name)(*args, **kwargs), self._host)
 
     return method
 
@@ -167,24 +260,33 @@ def _operator(name: str, in_place: bool = False) -> Any:
             raise TypeError(f"Unsupported type {type(other)}")
         if not isinstance(other, (ndarray, *SCALARS)):
             return NotImplemented
-        with np.errstate(all="ignore"):
-            result = getattr(self._host, name)(_unwrap(other))
-        return self if in_place else _wrap(result)
+        value = _unwrap(other)
+        if name in REFUSED_IN_A_GRAPH:
+            _not_while_recording(name)
+        if in_place:
+            _in_place(lambda: getattr(self._host, name)(value))
+            return self
+        return _computed(lambda: getattr(self._host, name)(value), self._host, value)
 
     return operator
 
 
 def _host_method(name: str) -> Any:
-    return lambda self, *args: getattr(self._host, name)(*args)
+    return lambda self, *args: getattr(self.get(), name)(*args)
 
 
 def _function(name: str) -> Any:
     function = getattr(np, name)
 
     def on_device(*args: Any, **kwargs: Any) -> Any:
-        kwargs = {key: _unwrap(value) for key, value in kwargs.items()}
-        with np.errstate(all="ignore"):
-            return _wrap(function(*_unwrap(args), **kwargs))
+        out = kwargs.get("out")
+        args, kwargs = _unwrap(args), {key: _unwrap(value) for key, value in kwargs.items()}
+        if name in REFUSED_IN_A_GRAPH:
+            _not_while_recording(name)
+        if out is not None:
+            _in_place(lambda: function(*args, **kwargs))
+            return out
+        return _computed(lambda: function(*args, **kwargs), *args)
 
     on_device.__name__ = name
     return on_device
@@ -210,7 +312,10 @@ for _name in OPERATORS:
 def array(values: Any, dtype: Any = None, order: str = "K") -> ndarray:
     """A copy on the device, of values from anywhere."""
     host = values._host if isinstance(values, ndarray) else values
-    return ndarray(np.array(host, dtype=dtype, order=order))
+    if host is values and np.ndim(host):
+        _not_while_recording("H2D transfers")
+    fixed = host if host is not values else np.array(host)  # a number is noted as it is now
+    return _computed(lambda: np.array(fixed, dtype=dtype, order=order))
 
 
 def asarray(values: Any, dtype: Any = None) -> ndarray:
@@ -225,19 +330,21 @@ def ascontiguousarray(values: Any, dtype: Any = None) -> ndarray:
     values = asarray(values, dtype)
     if not values.ndim:
         return ndarray(values._host.reshape(1))
-    return values if values.flags.c_contiguous else ndarray(np.ascontiguousarray(values._host))
+    return values if values.flags.c_contiguous else _computed(lambda: np.ascontiguousarray(values._host))
 
 
 def empty(shape: Any, dtype: Any = np.float64) -> ndarray:
     """Memory with rubbish in it."""
     host = np.empty(shape, dtype)
-    host.view().reshape(-1).view(np.uint8).fill(0x7F)  # 3e38 in float32
+    _spoil(host)
+    if RECORDING:
+        RECORDING[-1].made.append(host)
     return ndarray(host)
 
 
 def empty_like(a: ndarray) -> ndarray:
     """As `empty`, in the shape and dtype of `a`."""
-    return ndarray(np.empty_like(a._host))
+    return empty(a.shape, a.dtype)
 
 
 def asnumpy(values: Any) -> np.ndarray:
@@ -249,7 +356,8 @@ def add_at(a: ndarray, slices: Any, value: Any) -> None:
     """`a[slices] += value`, entries named twice counted twice: for the types that CUDA can add atomically."""
     if a.dtype.name not in ("int32", "int64", "float16", "float32", "float64", "uint32", "uint64"):
         raise TypeError(f"add.at does not support {a.dtype}")
-    np.add.at(a._host, _unwrap(slices), _unwrap(value))
+    index, values = _unwrap(slices), _unwrap(value)
+    _in_place(lambda: np.add.at(a._host, index, values))
 
 
 ERF_TYPES = {"float16": "float64", "float32": "float32", "float64": "float64"}
@@ -258,7 +366,7 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 def erf(x: ndarray) -> ndarray:
     """The error function, in the types in which CuPy gives it."""
-    return ndarray(np.asarray(_erf(_unwrap(x)), dtype=ERF_TYPES[x.dtype.name]))
+    return _computed(lambda: np.asarray(_erf(x._host), dtype=ERF_TYPES[x.dtype.name]))
 
 
 # --- Kernels ---------------------------------------------------------------------------------------------
@@ -341,9 +449,15 @@ class RawKernel:
             for a, host in zip(args, hosts, strict=True)
         ]
         packed = self._pack.pack(*values)
-        error = self._library.fake_launch(self._name.encode(), gx, gy, gz, bx, by, bz, packed)
-        if error:
-            raise RuntimeError(f"{self._name}: {error.decode()}")
+
+        def launch() -> None:
+            if any(host is not None and host.dtype == np.int64 and (host == NOBODYS).any() for host in hosts):
+                raise RuntimeError(f"{self._name}: an array has integers that nobody has written")
+            error = self._library.fake_launch(self._name.encode(), gx, gy, gz, bx, by, bz, packed)
+            if error:
+                raise RuntimeError(f"{self._name}: {error.decode()}")
+
+        _in_place(launch)
 
 
 def _letter(number: Any) -> str:
@@ -354,8 +468,14 @@ def _letter(number: Any) -> str:
 COMPUTED_WITH: list[int] = []  # the arithmetic that each product asked for
 
 
+def _gemm_of_cupy(*arguments: Any) -> None:
+    """CuPy's own call of cuBLAS."""
+    _not_while_recording("matmul")
+    _gemm_strided_batched_ex(*arguments)
+
+
 def _gemm_strided_batched_ex(
-    handle: int, transa: int, transb: int, m: int, n: int, k: int,
+    handle: Any, transa: int, transb: int, m: int, n: int, k: int,
     alpha: int, a: int, a_type: int, lda: int, stride_a: int,
     b: int, b_type: int, ldb: int, stride_b: int,
     beta: int, c: int, c_type: int, ldc: int, stride_c: int,
@@ -396,14 +516,43 @@ def _gemm_strided_batched_ex(
             return (found.astype(np.uint32) << 16).view(np.float32)
         return found.astype(dtype)
 
-    left = values(matrices(a, a_type, m, k, lda, stride_a, bool(transa)))
-    right = values(matrices(b, b_type, k, n, ldb, stride_b, bool(transb)))
-    with np.errstate(all="ignore"):
+    def multiply() -> None:
+        left = values(matrices(a, a_type, m, k, lda, stride_a, bool(transa)))
+        right = values(matrices(b, b_type, k, n, ldb, stride_b, bool(transb)))
         matrices(c, c_type, m, n, ldc, stride_c)[...] = left @ right
+
+    _in_place(multiply)
+
+
+class Cublas:
+    """The library itself, as `minigrad.backend.cublas` calls it: on a handle's stream, with a workspace."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, tuple[int, int]] = {}  # of each handle: its stream and its workspace
+
+    def cublasCreate_v2(self, handle: Any) -> int:
+        handle._obj.value = len(self.places) + 1
+        self.places[handle._obj.value] = 0, 0
+        return 0
+
+    def cublasSetStream_v2(self, handle: Any, stream: int) -> int:
+        self.places[handle.value] = stream, 0
+        return 0
+
+    def cublasSetWorkspace_v2(self, handle: Any, address: int, size: int) -> int:
+        self.places[handle.value] = self.places[handle.value][0], address
+        return 0
+
+    def cublasGemmStridedBatchedEx(self, handle: Any, *arguments: Any) -> int:
+        stream, workspace = self.places[handle.value]
+        assert stream == _Stream.current[-1].ptr
+        assert workspace
+        _gemm_strided_batched_ex(handle, *arguments)
+        return 0
 
 
 CUBLAS = SimpleNamespace(
-    gemmStridedBatchedEx=_gemm_strided_batched_ex,
+    gemmStridedBatchedEx=_gemm_of_cupy,
     CUBLAS_COMPUTE_32F=68,
     CUBLAS_COMPUTE_32F_FAST_TF32=77,
     CUBLAS_COMPUTE_64F=70,
@@ -414,11 +563,68 @@ RUNTIME = SimpleNamespace(CUDA_R_32F=0, CUDA_R_64F=1, CUDA_R_16F=2)
 
 class _Device:
     compute_capability = "70"  # no TF32
+    id = 0
+
+    def synchronize(self) -> None:
+        _not_while_recording("waits")
 
 
 class _Stream:
+    """A stream, and its recording."""
+
+    current: ClassVar[list[_Stream]] = []
+
+    def __init__(self, non_blocking: bool = False) -> None:
+        self.ptr = id(self) if non_blocking else 0
+
+    def __enter__(self) -> None:
+        self.current.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        self.current.pop()
+
     def synchronize(self) -> None:
         """There is nothing to wait for."""
+        _not_while_recording("waits")
+
+    def begin_capture(self) -> None:
+        assert self.ptr, "cannot capture on the default (legacy) stream"
+        RECORDING.append(Recording())
+
+    def end_capture(self) -> Graph:
+        return Graph(RECORDING.pop())
+
+
+_Stream.current.append(_Stream())
+
+
+class Graph:
+    """What was recorded, to be launched."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        recording.spoil()  # nothing was computed
+
+    def launch(self) -> None:
+        """Do the work again: with the arguments of then, on the memory of then."""
+        kept = [(ref, host, host.copy()) for ref, host in FILLED]
+        self._recording.spoil()
+        for ref, host, values in kept:
+            if ref() is not None:  # else other arrays have been made there since
+                host[...] = values
+        with np.errstate(all="ignore"):
+            for work in self._recording.work:
+                work()
+
+
+class _Event:
+    """What a copy has come to."""
+
+    def record(self, stream: Any) -> None:
+        """It has happened."""
+
+    def synchronize(self) -> None:
+        """It has happened."""
 
 
 def install() -> None:
@@ -439,8 +645,12 @@ def install() -> None:
     cupy.add.at = add_at  # type: ignore[attr-defined]
     cupy.is_available = lambda: True  # type: ignore[attr-defined]
     cupy.cuda = cuda  # type: ignore[attr-defined]
-    cuda.get_current_stream = _Stream  # type: ignore[attr-defined]
-    cuda.Device = _Device  # type: ignore[attr-defined]
+    cuda.get_current_stream = lambda: _Stream.current[-1]  # type: ignore[attr-defined]
+    cuda.Stream, cuda.Event, cuda.Device = _Stream, _Event, _Device  # type: ignore[attr-defined]
+    cuda.MemoryPool = lambda: SimpleNamespace(malloc=None)  # type: ignore[attr-defined]
+    cuda.using_allocator = lambda malloc: contextlib.nullcontext()  # type: ignore[attr-defined]
+    cuda.alloc = lambda size: SimpleNamespace(ptr=size)  # type: ignore[attr-defined]
+    cuda.alloc_pinned_memory = bytearray  # type: ignore[attr-defined]
     cuda.get_cublas_handle = lambda: 0  # type: ignore[attr-defined]
     cuda.cublas, cuda.runtime = CUBLAS, RUNTIME  # type: ignore[attr-defined]
     modules["cupyx"].scipy = modules["cupyx.scipy"]  # type: ignore[attr-defined]
@@ -448,3 +658,7 @@ def install() -> None:
     modules["cupyx.scipy.special"].erf = erf  # type: ignore[attr-defined]
     cupy._is_standin = True  # type: ignore[attr-defined]
     sys.modules.update(modules)
+    from minigrad.backend import cublas
+
+    library = Cublas()
+    cublas.library = lambda: library  # type: ignore[assignment]

@@ -116,7 +116,7 @@ def test_every_kernel_is_named():
 @pytest.mark.parametrize("tf32", [False, True])
 def test_the_arithmetic_of_products_in_stacks(tf32, kernels, monkeypatch, rng):
     """TF32 for float32 where the device has it, never for float64, nor for operands of 16 bits."""
-    monkeypatch.setattr(kernels, "_TF32", tf32)
+    monkeypatch.setattr(kernels.cublas, "TF32", tf32)
     names = ("CUBLAS_COMPUTE_32F_FAST_TF32" if tf32 else "CUBLAS_COMPUTE_32F", "CUBLAS_COMPUTE_64F")
     a = rng.standard_normal((2, 3, 4))
     for dtype, precision, name in (
