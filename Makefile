@@ -36,7 +36,7 @@ timed = @start=$$(date +%s); { $(2); } && echo "$(1): $$(($$(date +%s) - start))
 
 .DEFAULT_GOAL := help
 .PHONY: help train serve lab test test-of nbval everything book pdf notebook map clean linted collected slow standin oracles \
-	site site-check gpu-check epub
+	site site-check gpu-check gpu-bench epub
 
 # Targets with ##! are for those who learn, and stand first.
 help:  ## list the targets
@@ -149,8 +149,11 @@ map: $(READY)  ## after a new chapter or exercise: numbers in all pages, the map
 	$(BIN)/python -m book.make.said
 	$(COURSE) exercises
 
-gpu-check:  # the tests on real CuPy, with the Python that calls it; skips where there is no GPU
+# With the Python that calls them; both skip where there is no GPU.
+gpu-check:  # the tests and the notebooks on real CuPy
 	@$(PYTHON) book/make/gpu_check.py
+gpu-bench:  # a step launched as a whole, bit for bit, and beside PyTorch and JAX
+	@$(PYTHON) book/make/gpu_check.py bench
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,7 @@
-"""Everything that needs a GPU, on real CuPy, with the Python that runs this: `make gpu-check`.
+"""Everything that needs a GPU, on real CuPy, with the Python that runs this.
 
-The test suite; the notebooks, held against their stored outputs; and the benchmark, which writes its record.
+`make gpu-check` runs the test suite, and the notebooks, held against their stored outputs; `make gpu-bench` the
+tests of the step that is launched as a whole, and the benchmark, which writes its record. Each takes some minutes.
 Installs nothing and needs no network. Without CuPy or a device it says so and exits with 0. Packages that a
 step can do without are named when they are missing, and what needs them is skipped. Ends with a table; the
 exit status is 1 if a step failed.
@@ -25,7 +26,9 @@ NEEDED_BY_BERT = ("filelock", "safetensors", "tqdm")
 NEEDED_BY_NOTEBOOKS = ("nbval", "nbformat", "nbclient", "ipykernel", "matplotlib", *NEEDED_BY_BERT)
 OPTIONAL = ("hypothesis", "torch", "transformers", "tokenizers")
 RECORD = "book/records/pretraining_step_gpu.json"
+CASES = ("base-32x128", "reduced")  # of the benchmark
 WITHOUT_ARRAYS = ("book", "make")  # folders of tests that have nothing to do with a GPU
+EXACT = {"CUPY_TF32": "0", "OPENBLAS_NUM_THREADS": "1"}
 MEMORY_FOR_A_PROCESS = 3 << 30  # bytes of the GPU's; CUDA itself takes half a GiB
 
 
@@ -57,6 +60,12 @@ def pytest(distribution: str) -> list[str]:
     return [*command, "-p", "xdist.plugin", "-n", str(max(1, processes)), "--dist", distribution]
 
 
+def of_a_whole_step() -> list[str]:
+    """The command of the tests of what a graph is made of."""
+    files = ("training/test_device_step.py", "backend/test_kernels.py", "backend/test_cuda.py")
+    return [*pytest("loadgroup"), "--backend", "cupy", *(f"tests/{name}" for name in files)]
+
+
 def suite() -> list[str]:
     """The command of the test suite."""
     left_out = set(WITHOUT_ARRAYS)
@@ -76,8 +85,9 @@ def notebooks() -> list[str]:
 
 
 def benchmark() -> list[str]:
-    """The command of the benchmark; PyTorch takes part if it is there."""
-    return ["book/records/benchmarks/pretraining_step.py", "--device", "cuda", "--record", RECORD]
+    """The command of the benchmark; PyTorch and JAX take part if they are there."""
+    script = "book/records/benchmarks/pretraining_step.py"
+    return [script, "--device", "cuda", "--cases", *CASES, "--record", RECORD]
 
 
 def run(command: list[str], **settings: str) -> tuple[str, float]:
@@ -90,34 +100,39 @@ def run(command: list[str], **settings: str) -> tuple[str, float]:
     return f"FAILED with status {status}" if status else "passed", time.monotonic() - start
 
 
-def main() -> int:
-    """Run every step on the GPU; 0 if none failed, or where there is no GPU."""
+def check() -> dict[str, tuple[str, float]]:
+    """Tests and notebooks: what each ended with, and its seconds."""
+    outcomes = {"tests": run(suite(), **EXACT)}
+    if lacking := missing(NEEDED_BY_NOTEBOOKS):
+        return outcomes | {"notebooks": (f"skipped: no {', '.join(lacking)}", 0.0)}
+    return outcomes | {"notebooks": run(notebooks(), **EXACT, MINIGRAD_BACKEND="cupy")}
+
+
+def bench() -> dict[str, tuple[str, float]]:
+    """The step that is launched as a whole, and the benchmark."""
+    return {"tests": run(of_a_whole_step(), **EXACT), "benchmark": run(benchmark())}
+
+
+def main(leg: str = "check") -> int:
+    """Run every step of a leg on the GPU; 0 if none failed, or where there is no GPU."""
     reason = why_not()
     if reason:
-        print(f"gpu-check: skipped, {reason}")
+        print(f"gpu-{leg}: skipped, {reason}")
         return 0
     import cupy
 
     properties = cupy.cuda.runtime.getDeviceProperties(0)
     device = f"{properties['name'].decode()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}"
-    print(f"gpu-check: {device}", flush=True)
+    print(f"gpu-{leg}: {device}", flush=True)
     for name in missing(OPTIONAL):
-        print(f"gpu-check: {name} is missing, the tests that need it are skipped", flush=True)
-    outcomes = {"tests": run(suite(), CUPY_TF32="0", OPENBLAS_NUM_THREADS="1")}
-    lacking = missing(NEEDED_BY_NOTEBOOKS)
-    if lacking:
-        outcomes["notebooks"] = f"skipped: no {', '.join(lacking)}", 0.0
-    else:
-        outcomes["notebooks"] = run(
-            notebooks(), CUPY_TF32="0", MINIGRAD_BACKEND="cupy", OPENBLAS_NUM_THREADS="1"
-        )
-    outcomes["benchmark"] = run(benchmark())
+        print(f"gpu-{leg}: {name} is missing, the tests that need it are skipped", flush=True)
+    outcomes = {"check": check, "bench": bench}[leg]()
 
-    print(f"\ngpu-check: {device}")
+    print(f"\ngpu-{leg}: {device}")
     for step, (outcome, seconds) in outcomes.items():
         print(f"  {step:12}{seconds:7.0f} s   {outcome}")
     return int(any(outcome.startswith("FAILED") for outcome, _ in outcomes.values()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

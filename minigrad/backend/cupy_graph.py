@@ -83,7 +83,7 @@ class Recorded:
         self, step: Step, lasting: Callable[[], Sequence[Array]], say: Callable[[str], object]
     ) -> None:
         self._step, self._lasting, self._say = step, lasting, say
-        self._pool, self._stream = xp.cuda.MemoryPool(), xp.cuda.Stream(non_blocking=True)
+        self.pool, self._stream = xp.cuda.MemoryPool(), xp.cuda.Stream(non_blocking=True)
         self._inputs: _Inputs | None = None
         self._others_came = self._refused = False
         self._begin_anew()
@@ -119,7 +119,7 @@ class Recorded:
     def _on_own_stream(self, work: Callable[[], Any]) -> Any:
         """`work` on the graph's stream and with its memory, after all that came before; waits for its end."""
         xp.cuda.Device().synchronize()
-        with self._stream, xp.cuda.using_allocator(self._pool.malloc):
+        with self._stream, xp.cuda.using_allocator(self.pool.malloc):
             result = work()
         self._stream.synchronize()
         return result

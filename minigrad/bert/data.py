@@ -195,10 +195,13 @@ def pack_chosen(batch: Batch) -> Batch:
 
     labels (n,) and masked_lm_positions (n,), which of the B T tokens each is, in row-major order; n is as many as 15 %
     of full rows. The rest is padded with labels of -100 at position 0. Names and padding are the released code's.
+    Raises ValueError if more were chosen.
     """
     labels = batch["labels"]
     chosen = np.flatnonzero(labels != IGNORED)
     room = len(labels) * max(1, int(np.rint(SHARE_CHOSEN * labels.shape[1])))
+    if len(chosen) > room:
+        raise ValueError(f"pack_chosen: {len(chosen)} chosen tokens, of a batch that has room for {room}")
     positions, targets = np.zeros(room, np.int64), np.full(room, IGNORED)
     positions[: len(chosen)], targets[: len(chosen)] = chosen, labels.reshape(-1)[chosen]
     return batch | {"labels": targets, "masked_lm_positions": positions}

@@ -1,12 +1,12 @@
 """The contestants: each makes a function that does one step of pre-training.
 
-All start from the weights that minigrad draws for seed 0. PyTorch and CuPy are imported by the contestant
+All start from the weights that minigrad draws for seed 0. PyTorch, JAX and CuPy are imported by the contestant
 that needs them, so that none is in the memory of another's process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,10 +18,12 @@ import minigrad
 from bert_course.chapters.fast import work_everywhere
 from minigrad import backend, optim
 from minigrad.bert.config import IGNORED, BertConfig
+from minigrad.bert.data import pack_chosen
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.pretraining import PairShare
 from minigrad.bert.training import parameter_groups
 from minigrad.distributed import World
+from minigrad.training.device_step import DeviceStep
 from minigrad.training.epochs import Batch
 from minigrad.training.shares import Replicas, shares_of
 
@@ -34,24 +36,30 @@ class Contestant:
 
     step: does it and returns its loss, as something that `float` takes (and only then is waited for); None
         for matrix products alone. wait: until the device has finished all steps. device_mb: MB of a GPU's
-        memory that are held; None on the CPU.
+        memory that are held; None on the CPU. weights: minigrad's, on the host.
     """
 
     step: Callable[[], Any]
     wait: Callable[[], None] = lambda: None
     device_mb: Callable[[], float] | None = None
+    weights: Callable[[], list[np.ndarray]] = list
 
 
 # --- minigrad --------------------------------------------------------------------------------------------
 
 
 def minigrad_step(
-    config: BertConfig, batch: Batch, device: str, plain: bool = False, precision: str = "float32"
+    config: BertConfig,
+    batch: Batch,
+    device: str,
+    plain: bool = False,
+    precision: str = "float32",
+    whole: bool = False,
 ) -> Contestant:
     """The step of `Pretraining`, on the default backend.
 
     plain: the last layer computed for all tokens, as the others do, not only for those that the loss reads.
-    precision: what products round to; float16 with loss scaling, as `Pretraining` does.
+    precision: what products round to; float16 with loss scaling, as `Pretraining` does. whole: as a CUDA graph.
     """
     minigrad.manual_seed(0)
     model = BertForPreTraining(config)
@@ -72,21 +80,34 @@ def minigrad_step(
     def forward(model: Any, share: PairShare) -> tuple[None, minigrad.Tensor]:
         return None, share.loss(model(**share.batch))
 
-    def step() -> Array:
+    def compute(batches: Sequence[Batch], rates: Array | None = None) -> Array:
         optimizer.zero_grad()
         with backend.default_matmul_precision(precision):
-            computed = replicas.compute(batch, PairShare, forward, lambda loss: scaler.scale(loss).backward())
+            computed = replicas.compute(
+                batches[0], PairShare, forward, lambda loss: scaler.scale(loss).backward()
+            )
         scaler.unscale_(optimizer)
         optim.clip_grad_norm(model.parameters(), SETTINGS.max_grad_norm)
-        scaler.step(optimizer)
+        scaler.step(optimizer, rates)
         scaler.update()
         return sum(loss.data for _, _, loss in computed)
 
-    return Contestant(step, kernels.synchronize, _cupy_pool_mb if device == "cuda" else None)
+    def weights() -> list[np.ndarray]:
+        return [backend.to_numpy(parameter.data) for parameter in model.parameters()]
+
+    if device == "cpu" or precision == "float16":
+        return Contestant(lambda: compute([batch]), kernels.synchronize, weights=weights)
+    on_device = DeviceStep(model, optimizer, compute, pack_chosen, whole, _not_whole)
+    pools = [kernels.xp.get_default_memory_pool()] + ([on_device.run.pool] if whole else [])
+
+    def held_mb() -> float:
+        return sum(pool.total_bytes() for pool in pools) / 1e6
+
+    return Contestant(lambda: on_device([batch]), kernels.synchronize, held_mb, weights)
 
 
-def _cupy_pool_mb() -> float:
-    return backend.get("cupy").xp.get_default_memory_pool().total_bytes() / 1e6
+def _not_whole(why: str) -> None:
+    raise RuntimeError(why)
 
 
 def initial_weights(config: BertConfig) -> dict[str, np.ndarray]:
@@ -100,12 +121,13 @@ def initial_weights(config: BertConfig) -> dict[str, np.ndarray]:
 
 
 def pytorch_step(
-    config: BertConfig, batch: Batch, device: str, compiled: bool = False, bfloat16: bool = False
+    config: BertConfig, batch: Batch, device: str, compiled: str = "", bfloat16: bool = False
 ) -> Contestant:
     """The same model from PyTorch's own layers, with `scaled_dot_product_attention` and the fused AdamW.
 
-    compiled: the model and the loss through `torch.compile`, as one graph of fixed shapes. bfloat16: under
-    `torch.autocast`, which also keeps what goes from product to product in 16 bits.
+    compiled: the mode of `torch.compile` for the model and the loss, as one graph of fixed shapes; "reduce-overhead"
+    launches forward and backward as CUDA graphs. bfloat16: under `torch.autocast`, which also keeps what goes from
+    product to product in 16 bits.
     """
     import torch
     from pytorch_bert import TorchBert, copy_weights
@@ -116,7 +138,9 @@ def pytorch_step(
     copy_weights(model, initial_weights(config))
     model.to(device).train()
     if compiled:
-        model.loss_at = torch.compile(model.loss_at, fullgraph=True, dynamic=False)  # type: ignore[method-assign]
+        model.loss_at = torch.compile(  # type: ignore[method-assign]
+            model.loss_at, fullgraph=True, dynamic=False, mode=compiled
+        )
     tensors = {name: torch.tensor(values) for name, values in batch.items()}
     optimizer = torch.optim.AdamW(
         model.parameter_groups(SETTINGS.weight_decay),
@@ -133,11 +157,35 @@ def pytorch_step(
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), SETTINGS.max_grad_norm)
         optimizer.step()
-        return loss.detach()
+        return loss.detach().clone()  # a graph writes over its own
 
     if device == "cuda":
         return Contestant(step, torch.cuda.synchronize, lambda: torch.cuda.max_memory_reserved() / 1e6)
     return Contestant(step)
+
+
+def jax_step(config: BertConfig, batch: Batch, device: str) -> Contestant:
+    """The same in JAX, the whole step compiled."""
+    import jax
+    from jax_bert import make_step
+
+    losses: list[Any] = []
+    one = make_step(config, batch, initial_weights(config), SETTINGS)
+
+    def step() -> Any:
+        losses[:] = [one()]
+        return losses[0]
+
+    def wait() -> None:
+        jax.block_until_ready(losses)
+
+    if device == "cpu":
+        return Contestant(step, wait)
+
+    def peak_mb() -> float:
+        return (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0) / 1e6
+
+    return Contestant(step, wait, peak_mb)
 
 
 # --- The floor -------------------------------------------------------------------------------------------
@@ -193,26 +241,32 @@ def products_step(config: BertConfig, batch: Batch, device: str) -> Contestant:
 
 Maker = Callable[[BertConfig, Batch, str], Contestant]
 
-OURS, OURS_PLAIN = "minigrad", "minigrad, plain path"
+OURS, OURS_PLAIN, OURS_WHOLE = "minigrad", "minigrad, plain path", "minigrad, as a whole"
 COMPETITORS: dict[str, Maker] = {
     "PyTorch": pytorch_step,
-    "PyTorch, compiled": partial(pytorch_step, compiled=True),
+    "PyTorch, compiled": partial(pytorch_step, compiled="default"),
+    "PyTorch, as CUDA graphs": partial(pytorch_step, compiled="reduce-overhead"),
+    "JAX": jax_step,
 }
 FLOORS: dict[str, Maker] = {"products": products_step}
 ROUNDED: dict[str, Maker] = {  # the products in 16 bits: compared with each other
     "minigrad, bfloat16": partial(minigrad_step, precision="bfloat16"),
+    "minigrad, bfloat16, as a whole": partial(minigrad_step, precision="bfloat16", whole=True),
     "minigrad, float16": partial(minigrad_step, precision="float16"),
     "PyTorch, bfloat16": partial(pytorch_step, bfloat16=True),
+    "PyTorch, bfloat16, compiled": partial(pytorch_step, bfloat16=True, compiled="default"),
 }
+SAME_BITS = {OURS_WHOLE: OURS, "minigrad, bfloat16, as a whole": "minigrad, bfloat16"}
 MAKERS: dict[str, Maker] = {
     OURS: minigrad_step,
     OURS_PLAIN: partial(minigrad_step, plain=True),
+    OURS_WHOLE: partial(minigrad_step, whole=True),
     **COMPETITORS,
     **FLOORS,
     **ROUNDED,
 }
-PACKAGES = {name: "torch" for name in MAKERS if name.startswith("PyTorch")}  # what each needs beside ours
+PACKAGES = {name: "torch" for name in MAKERS if name.startswith("PyTorch")} | {"JAX": "jax"}  # beside ours
 ON = {  # who takes part on which device
-    "cpu": (OURS, OURS_PLAIN, *COMPETITORS, *FLOORS),
-    "cuda": (OURS, OURS_PLAIN, "PyTorch", "products", *ROUNDED),
+    "cpu": (OURS, OURS_PLAIN, "PyTorch", "PyTorch, compiled", *FLOORS),
+    "cuda": (OURS, OURS_WHOLE, *COMPETITORS, *FLOORS, *ROUNDED),
 }

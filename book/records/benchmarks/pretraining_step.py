@@ -5,7 +5,8 @@
 
 All train the same model on the same batch in float32 (on a GPU also with products in 16 bits), from the same
 weights, with the chosen positions alone on the vocabulary; before anything is timed, all must give the same
-losses with dropout off. Each contestant is a process of its own, and they take turns, so that a noisy machine
+losses with dropout off. On a GPU a step launched as a whole, as a CUDA graph, must give the bits that it gives one
+operation at a time, dropout on. Each contestant is a process of its own, and they take turns, so that a noisy machine
 slows all alike. The step's matrix products alone are the floor. The figures are medians over rounds; the spread
 is the middle half of the rounds. A machine is faster in one hour than in the next, so the record has several
 measurements, hours apart: `--again` adds one.
@@ -14,6 +15,8 @@ measurements, hours apart: `--again` adds one.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -25,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import machine
-from contestants import COMPETITORS, FLOORS, ON, OURS, PACKAGES, ROUNDED
+from contestants import COMPETITORS, FLOORS, ON, OURS, PACKAGES, ROUNDED, SAME_BITS
 from settings import CASES
 from worker import WorkerError, worker
 
@@ -33,6 +36,7 @@ from worker import WorkerError, worker
 # are in TF32, with 10 bits after the point; bfloat16 has 7.
 TOLERANCES = {"cpu": (1e-4, 1e-3), "cuda": (5e-3, 2e-2)}
 TOLERANCES_ROUNDED = (5e-2, 1e-1)
+BIT_STEPS = 200
 SCALING_BATCHES = (8, 16, 32, 64)
 
 
@@ -62,6 +66,9 @@ class Benchmark:
         environment = dict(self.environment)
         if self.device == "cuda":
             environment["CUPY_TF32"] = "1"  # as PyTorch
+            environment["XLA_PYTHON_CLIENT_PREALLOCATE"] = (
+                "false"  # JAX would take three quarters of the memory
+            )
             if contestant not in PACKAGES:
                 environment["MINIGRAD_BACKEND"] = "cupy"
         return stack.enter_context(worker(contestant, case, environment, self.device, **options))
@@ -71,13 +78,17 @@ class Benchmark:
     def measure(self, case: str) -> dict[str, Any]:
         """The record of one case."""
         others = machine.Others()
-        losses = self.check_losses(case)
         setting = CASES[case]
         rounds, steps = self.rounds or setting.rounds, self.steps or setting.steps
         with ExitStack() as stack:
             workers = {name: self.start(stack, name, case) for name in self.contestants}
+            losses = self.check_losses(case)
+            workers = {name: one for name, one in workers.items() if name in losses or name in FLOORS}
+            bits = self.check_bits(case, workers)
+            # All at once, which is not timed: compile, record, fill the caches
+            for answer in [one.ask(do="turn", steps=4) for one in workers.values()]:
+                answer()
             for one in workers.values():
-                one.turn(2)  # compiles, and fills the caches
                 one.memory()
             times = take_turns(workers, rounds, steps)
             memory = {name: one.memory() for name, one in workers.items() if name not in FLOORS}
@@ -88,6 +99,7 @@ class Benchmark:
             "steps": steps,
             "others_share_of_cores": others.share(),
             "losses_without_dropout": losses,
+            "bits_after_steps": bits,
             "ms": median,
             "middle_half_ms": {name: middle_half(values) for name, values in times.items()},
             "all_ms": times,
@@ -101,12 +113,20 @@ class Benchmark:
 
         Raises DifferentWorkError if one's first loss, or that after three updates, is not minigrad's.
         """
-        losses: dict[str, list[float]] = {}
-        for name in self.contestants:
-            if name in FLOORS:
-                continue
-            with ExitStack() as stack:
-                losses[name] = self.start(stack, name, case, dropout=False).losses(4)
+        with ExitStack() as stack:
+            answers = {
+                name: self.start(stack, name, case, dropout=False).ask(do="losses", steps=4)
+                for name in self.contestants
+                if name not in FLOORS
+            }
+            losses = {}
+            for name, answer in answers.items():
+                try:
+                    losses[name] = answer()
+                except WorkerError as error:
+                    if name not in PACKAGES:
+                        raise
+                    print(f"{case}: without {name}, for {error}", flush=True)
         for name, others in losses.items():
             tolerances = TOLERANCES_ROUNDED if name in ROUNDED else TOLERANCES[self.device]
             for step, tolerance in zip((0, 3), tolerances, strict=True):
@@ -117,6 +137,21 @@ class Benchmark:
                         f"{step + 1} is {others[step]:.6f}, minigrad's {losses[OURS][step]:.6f}"
                     )
         return losses
+
+    def check_bits(self, case: str, workers: dict[str, Any]) -> dict[str, str]:
+        """What a hash says of the losses and weights of BIT_STEPS steps with dropout, for those of SAME_BITS.
+
+        Raises DifferentWorkError if a step launched as a whole has other bits than one operation at a time.
+        """
+        names = {name for pair in SAME_BITS.items() for name in pair} & set(workers)
+        answers = {name: workers[name].ask(do="bits", steps=BIT_STEPS) for name in sorted(names)}
+        bits = {name: answer() for name, answer in answers.items()}
+        for name, other in SAME_BITS.items():
+            if bits.get(name) != bits.get(other) and name in bits:
+                raise DifferentWorkError(
+                    f"{case}: after {BIT_STEPS} steps the bits of {name} are not those of {other}"
+                )
+        return bits
 
     # --- minigrad alone ----------------------------------------------------------------------------------
 
@@ -191,10 +226,12 @@ def print_machine(entry: dict[str, Any]) -> None:
         print(f"GPU: {entry['gpu']}; products in TF32")
     for name, facts in entry["libraries"].items():
         kernels = f", {facts['kernels']} kernels" if "kernels" in facts else ""
-        print(
-            f"{name} {facts['version']}{kernels}: {facts['gflops']:.0f} GFLOP/s at 2048 x 256 x 1024, "
-            f"{facts['best_gflops']:.0f} at best"
-        )
+        speed = ""
+        if "gflops" in facts:
+            speed = (
+                f": {facts['gflops']:.0f} GFLOP/s at 2048 x 256 x 1024, {facts['best_gflops']:.0f} at best"
+            )
+        print(f"{name} {facts['version']}{kernels}{speed}")
 
 
 # --- The command -----------------------------------------------------------------------------------------
@@ -302,6 +339,8 @@ def main() -> None:
             print("skipped: there is no CUDA device that both PyTorch and CuPy find")
             return
     entry["libraries"] = libraries = machine.libraries(environment)
+    if options.device == "cuda" and importlib.util.find_spec("jax"):
+        libraries["jax"] = {"version": importlib.metadata.version("jax")}
     print_machine(entry)
     chosen = libraries["numpy"]["kernels"]
     if options.kernels and chosen.lower() != options.kernels.lower():
@@ -316,6 +355,8 @@ def main() -> None:
     for case in options.cases:
         entry["cases"][case] = benchmark.measure(case)
         print_case(case, entry["cases"][case])
+        if options.record:  # what is measured is kept if the next case takes too long
+            write_entry(options.record, key_of(options), [*before, entry])
     if "reduced" in options.cases:
         entry["scaling"] = benchmark.scaling()
         cells = [f"{row['batch']}: {row['ms']:.1f} ms ({row['to_line']:.2f})" for row in entry["scaling"]]

@@ -62,12 +62,13 @@ CASES = {
 
 
 def make_batch(config: BertConfig, batch: int, length: int) -> Batch:
-    """A batch as pre-training sees it: 15 % chosen, a few rows with some padding."""
+    """A batch as pre-training sees it: 15 % of each row chosen, a few rows with some padding."""
     rng = np.random.default_rng(0)
     input_ids = rng.integers(5, config.vocab_size, (batch, length))
     attention_mask = np.ones((batch, length), np.int64)
     attention_mask[::4, -length // 8 :] = 0
-    chosen = (rng.random((batch, length)) < 0.15) & (attention_mask == 1)
+    order = np.where(attention_mask, rng.random((batch, length)), 2).argsort(axis=1).argsort(axis=1)
+    chosen = order < np.rint(0.15 * attention_mask.sum(axis=1, keepdims=True))
     return {
         "input_ids": input_ids,
         "attention_mask": attention_mask,

@@ -1,13 +1,15 @@
 """A process of its own for each contestant, so that none shares memory, threads or allocator with another.
 
 `Worker` starts one and asks it to do things, one JSON line a question and an answer; run as a script, this
-file is that process. Between two questions it waits for its input and uses no processor time.
+file is that process. Between two questions it waits for its input and uses no processor time. Several can be asked
+at once, and answer one after the other.
 """
 
 from __future__ import annotations
 
 import minigrad  # isort: skip  (before NumPy, as on the command line: it tells OpenBLAS how long to wait)
 
+import hashlib
 import importlib
 import json
 import os
@@ -15,11 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from contestants import MAKERS, PACKAGES
 from settings import CASES, make_batch
 
@@ -34,7 +37,7 @@ class Worker:
     """A contestant in its process.
 
     environment: the process's variables. batch: another number of sequences than the case's. dropout: False
-    sets both probabilities to 0. Raises WorkerError if the process dies, now or at a question.
+    sets both probabilities to 0. Raises WorkerError if the process dies, at the first question that shows it.
     """
 
     def __init__(
@@ -57,24 +60,15 @@ class Worker:
             text=True,
             env=environment,
         )
-        try:
-            self._answer()  # it has made the contestant
-        except BaseException:
-            self.close()
-            raise
 
     def turn(self, steps: int) -> float:
         """Milliseconds a step, over `steps` steps after one that is not counted."""
-        return self._ask(do="turn", steps=steps)
-
-    def losses(self, steps: int) -> list[float]:
-        """The loss of each of the next steps."""
-        return self._ask(do="losses", steps=steps)
+        return self.ask(do="turn", steps=steps)()
 
     def memory(self) -> dict[str, float]:
         """peak_mb, since the last question of this kind and beyond what the process needed before it made
         the contestant; resident_mb, now; device_mb on a GPU."""
-        return self._ask(do="memory")
+        return self.ask(do="memory")()
 
     def close(self) -> None:
         """End the process: its input is at an end, and a library can end what it has started itself."""
@@ -85,12 +79,13 @@ class Worker:
             self._process.wait()
         self._errors.close()
 
-    def _ask(self, **question: Any) -> Any:
+    def ask(self, **question: Any) -> Callable[[], Any]:
+        """Ask it to do something; what this returns waits for the answer."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # the missing answer says so
             self._process.stdin.write(json.dumps(question) + "\n")
             self._process.stdin.flush()
-        return self._answer()
+        return self._answer
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
@@ -133,7 +128,6 @@ def serve(contestant: str, case: str, device: str, batch: int | None, dropout: b
         config = config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     inputs = make_batch(config, batch or CASES[case].batch, CASES[case].length)
     one = MAKERS[contestant](config, inputs, device)
-    answer("ready")
     for line in sys.stdin:
         question = json.loads(line)
         steps = question.get("steps")
@@ -148,6 +142,12 @@ def serve(contestant: str, case: str, device: str, batch: int | None, dropout: b
                 answer((time.perf_counter() - start) / steps * 1000)
             case "losses":
                 answer([float(one.step()) for _ in range(steps)])
+            case "bits":  # of the losses and the weights after so many steps
+                losses = [one.step() for _ in range(steps)]
+                digest = hashlib.sha256(np.array([float(loss) for loss in losses]).tobytes())
+                for array in one.weights():
+                    digest.update(array.tobytes())
+                answer(digest.hexdigest()[:16])
             case "memory":
                 figures = {"peak_mb": peak_mb() - before, "resident_mb": resident_mb()}
                 if one.device_mb is not None:
