@@ -1,4 +1,4 @@
-"""What chapter `fast` draws from the record of a machine: the times of blocks of all sizes."""
+"""What chapter `fast` draws from records: the times of blocks of all sizes, and of launches on a GPU."""
 
 from __future__ import annotations
 
@@ -38,5 +38,46 @@ def block_curves(curves: Mapping[int, Sequence[Timed]], starts: Sequence[float],
         "steeply from the smallest blocks to blocks of some ten or hundred thousand numbers. On the left, more cores "
         "are slower than one, and for one block of all numbers they take the same time. With the starts of the "
         "operators subtracted, the curve of one core rises much less on the left."
+    )
+    return figure(plot, alt)
+
+
+def starts_on_a_gpu(launches: Mapping[str, float], shown: int = 57) -> Picture:
+    """When Python starts kernels and when the GPU computes them: one by one, and all as one graph.
+
+    launches: kernels, and the milliseconds one_by_one_ms, graph_ms and graph_host_ms that they took. shown: of the
+    kernels that are started one by one, so many bars are drawn, each for equally many.
+    """
+    alone, whole = launches["one_by_one_ms"], launches["graph_ms"]
+    spacing, computing = alone / shown, whole / shown
+    rows = [  # from below: what it is, its bars as (from, how long), their colour
+        ("GPU", [(0, whole)], "second"),
+        ("Python", [(0, max(launches["graph_host_ms"], alone / 400))], "first"),
+        ("GPU", [(i * spacing + spacing / 2, computing) for i in range(shown)], "second"),
+        ("Python", [(i * spacing, 0.8 * spacing) for i in range(shown)], "first"),
+    ]
+    places = [0, 1, 2.6, 3.6]
+
+    def plot(canvas: Figure, colours: dict[str, str]) -> None:
+        axes = canvas.subplots()
+        for place, (_, bars, tone) in zip(places, rows, strict=True):
+            for start, length in bars:
+                axes.barh([place], [length], 0.7, start, color=colours[tone])
+        for place, text in ((places[1], "all as one graph"), (places[3], "one by one")):
+            axes.text(alone, place + 0.5, text, ha="right", fontsize=11, color=colours["ink"])
+        axes.text(
+            whole + 0.15,
+            places[0],
+            f"{whole / alone:.0%} of the time",
+            va="center",
+            fontsize=11,
+            color=colours["ink"],
+        )
+        axes.set_yticks(places, [name for name, _, _ in rows])
+        axes.set(xlabel=f"ms, {launches['kernels']:,} small kernels", ylim=(-0.6, 4.6))
+
+    alt = (
+        "Two timelines. One by one, Python starts kernels all the time, and the GPU computes for about a tenth of it, "
+        "in thin bars with wide gaps. As one graph, there is one start, and the GPU computes without gaps."
     )
     return figure(plot, alt)
