@@ -21,6 +21,7 @@ from typing import Any, TypeGuard, TypeVar, cast
 import numpy as np
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Step = Callable[[dict[str, Any]], Any]  # from arrays by name to an array
 
 NAMES = ("numpy", "cupy")
 PRECISIONS = ("float32", "bfloat16", "float16")

@@ -22,7 +22,7 @@ import numpy as np
 from cupyx.scipy import special
 from numpy.typing import ArrayLike, DTypeLike
 
-from minigrad.backend import cublas, cupy_graph, float16_as_float32
+from minigrad.backend import Step, cublas, cupy_graph, float16_as_float32
 from minigrad.backend import numpy as cpu
 from minigrad.backend.cupy_kernels import NAMES, OPTIONS, SOURCE, TYPES
 
@@ -53,15 +53,16 @@ def synchronize() -> None:
     xp.cuda.get_current_stream().synchronize()
 
 
+def memory() -> int | None:
+    """The device's."""
+    return int(xp.cuda.Device().mem_info[1])
+
+
 def keep_freed_memory() -> None:
     """Nothing to do: CuPy's memory pool keeps freed memory."""
 
 
-def recorded(
-    step: Callable[[dict[str, Array]], Array],
-    lasting: Callable[[], Sequence[Array]],
-    say: Callable[[str], object],
-) -> Callable[[dict[str, Any]], Array]:
+def recorded(step: Step, lasting: Callable[[], Sequence[Array]], say: Callable[[str], object]) -> Step:
     """It runs twice as it is; then it is recorded as a CUDA graph, and launched as a whole."""
     return cupy_graph.Recorded(step, lasting, say)
 

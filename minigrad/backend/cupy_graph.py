@@ -16,8 +16,9 @@ from typing import Any
 import cupy as xp
 import numpy as np
 
+from minigrad.backend import Step
+
 Array = Any  # cupy.ndarray; CuPy ships no types
-Step = Callable[[dict[str, Array]], Array]
 
 ALIGNED = 256  # bytes from one input to the next are a multiple of it
 WARM_UP = 2  # steps: kernels are compiled, and the pool has all memory that a step needs

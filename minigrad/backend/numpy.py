@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as xp
 from numpy.typing import ArrayLike, DTypeLike
 
-from minigrad.backend import float16_as_float32, numpy_recurrent, numpy_sums
+from minigrad.backend import Step, float16_as_float32, numpy_recurrent, numpy_sums
 from minigrad.backend.numpy_recurrent import *  # noqa: F403
 from minigrad.backend.numpy_sums import *  # noqa: F403
 from minigrad.backend.numpy_sums import sum_rows, sum_rows_block
@@ -24,8 +25,8 @@ from minigrad.backend.threads import alone, in_blocks, on_one_blas_thread, share
 
 __all__ = [
     "adamw_step", "add_bias", "add_in_place", "asarray", "attention", "attention_backward", "dropout", "erf", "gelu",
-    "keep_freed_memory", "keep_mask", "layer_norm", "layer_norm_backward", "matmul", "multiply_in_place", "name",
-    "recorded", "rounded", "row_ids", "scale_in_place", "scatter_add", "scatter_add_rows", "softmax",
+    "keep_freed_memory", "keep_mask", "layer_norm", "layer_norm_backward", "matmul", "memory", "multiply_in_place",
+    "name", "recorded", "rounded", "row_ids", "scale_in_place", "scatter_add", "scatter_add_rows", "softmax",
     "softmax_backward", "synchronize", "to_numpy", "unavailable", "xp",
 ]  # fmt: skip
 __all__ += [*numpy_recurrent.__all__, *numpy_sums.__all__]
@@ -56,6 +57,14 @@ def synchronize() -> None:
     """Wait until the device has finished: the CPU always has."""
 
 
+def memory() -> int | None:
+    """The bytes of memory that this machine has for arrays; None where the system does not report it."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
 def keep_freed_memory() -> None:
     """Tell the C library (glibc) to keep freed memory for the next array instead of returning it.
 
@@ -74,11 +83,7 @@ def keep_freed_memory() -> None:
     mallopt(m_top_pad, 2**26)
 
 
-def recorded(
-    step: Callable[[dict[str, Array]], Array],
-    lasting: Callable[[], Sequence[Array]],
-    say: Callable[[str], object],
-) -> Callable[[dict[str, Any]], Array]:
+def recorded(step: Step, lasting: Callable[[], Sequence[Array]], say: Callable[[str], object]) -> Step:
     """A step that will be called many times: here, itself; on a GPU, launched as a whole.
 
     step: from arrays by name to one array, with no other number of the host's that changes, and without a look at what
@@ -121,8 +126,8 @@ def _rows(x: Array) -> Array:
 
 # --- Products --------------------------------------------------------------------------------------------
 
-# Multiplications; fewer are the BLAS' own, because waking a thread costs time too. On two cores, in µs, shared and by the
-# BLAS: of 2^21 64 and 34, of 2^24 256 and 157, of 2^26 559 and 446 (Xeon); larger ones are worth it on others.
+# Multiplications. Fewer are the BLAS' own, because waking a thread costs time too: on two cores of a Xeon, 2^21 take
+# 64 µs when they are shared, and 34 by OpenBLAS' threads.
 SMALL_PRODUCT = 2**24
 
 

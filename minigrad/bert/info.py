@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 
+from minigrad import backend
 from minigrad.bert.config import LARGEST_SIZE, BertConfig
 from minigrad.bert.model import parameter_shapes
 from minigrad.messages import quoted
@@ -241,7 +241,7 @@ def step_cost(config: BertConfig, batch_size: int, length: int, chosen: int | No
 
 
 def require_memory(config: BertConfig, batch_size: int, length: int, shares: int = 1) -> None:
-    """Raise ValueError if a training step needs more memory than this machine has. Of a GPU nothing is known here.
+    """Raise ValueError if a training step needs more memory than there is, on the machine or on its GPU.
 
     shares: in how many the batch is computed; each has gradients of its own.
     """
@@ -249,19 +249,17 @@ def require_memory(config: BertConfig, batch_size: int, length: int, shares: int
     training_bytes = cost.training_bytes + (shares - 1) * cost.weight_bytes
     needed, there = training_bytes + cost.activation_bytes, machine_memory()
     if there is not None and needed > there:
+        place = "machine" if backend.default().name == "numpy" else "GPU"
         raise ValueError(
             f"a step of this model on {batch_size} x {length} tokens needs {needed / 1e9:,.1f} GB "
             f"({training_bytes / 1e9:,.1f} for parameters, gradients and moments), "
-            f"this machine has {there / 1e9:,.1f}; `info` shows where it goes"
+            f"this {place} has {there / 1e9:,.1f}; `info` shows where it goes"
         )
 
 
 def machine_memory() -> int | None:
-    """The bytes of memory of this machine; None where the system does not report it."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
+    """The bytes of memory of the machine, or of its GPU if that computes; None where the system does not report it."""
+    return backend.default().memory()
 
 
 def _count(config: BertConfig, part: str = "") -> int:

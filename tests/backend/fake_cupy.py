@@ -283,6 +283,8 @@ def _function(name: str) -> Any:
         args, kwargs = _unwrap(args), {key: _unwrap(value) for key, value in kwargs.items()}
         if name in REFUSED_IN_A_GRAPH:
             _not_while_recording(name)
+        if name in ("concatenate", "stack") and len(args[0]) > 8:  # then CuPy makes a table of them
+            _not_while_recording("H2D transfers")
         if out is not None:
             _in_place(lambda: function(*args, **kwargs))
             return out
@@ -564,6 +566,7 @@ RUNTIME = SimpleNamespace(CUDA_R_32F=0, CUDA_R_64F=1, CUDA_R_16F=2)
 class _Device:
     compute_capability = "70"  # no TF32
     id = 0
+    mem_info = 2**40, 2**40  # free, and in all
 
     def synchronize(self) -> None:
         _not_while_recording("waits")
