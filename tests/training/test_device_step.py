@@ -120,8 +120,12 @@ def test_a_step_is_recorded_anew_where_weights_have_been_replaced(tmp_path):
         (lambda x: x * float(x.sum()), "D2H transfers are disallowed"),
         (lambda x: x + backend.default().asarray(np.ones(4)), "H2D transfers are disallowed"),
         (lambda x: backend.default().xp.matmul(x[None], x[:, None])[0], "cuBLAS"),
+        (
+            lambda x: backend.default().xp.stack([x] * 9)[0],
+            "H2D transfers are disallowed",
+        ),  # by a table of them
     ],
-    ids=["a look", "an array of the host", "CuPy's own product"],
+    ids=["a look", "an array of the host", "CuPy's own product", "nine arrays in one"],
 )
 def test_what_cannot_be_recorded_is_said_once_and_computed_all_the_same(rule, message):
     said: list[str] = []
@@ -133,6 +137,17 @@ def test_what_cannot_be_recorded_is_said_once_and_computed_all_the_same(rule, me
     (sentence,) = said
     assert sentence.startswith("the step is not launched as a whole: ")
     assert message in sentence
+
+
+@on_gpu
+def test_a_number_of_the_host_stays_what_it_was_when_it_was_recorded():
+    """That is why keys and rates are arrays; and why a test of a step has to change them."""
+    factor = 0.0
+    step = backend.default().recorded(lambda inputs: inputs["x"] * factor, list, print)
+    found = []
+    for factor in (1.0, 2.0, 3.0, 4.0, 5.0):  # noqa: B007  # the step reads it
+        found.append(step({"x": np.full(2, 10.0)}))
+    np.testing.assert_array_equal([host(array)[0] for array in found], [10, 20, 30, 30, 30])
 
 
 def test_on_a_cpu_a_step_is_called():
