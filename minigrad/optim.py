@@ -488,7 +488,7 @@ class GradScaler:
             self.unscale_(optimizer)
         if self._found_inf.get(id(optimizer)):
             return False
-        optimizer.step(rates)
+        optimizer.step() if rates is None else optimizer.step(rates)
         return True
 
     def update(self) -> None:

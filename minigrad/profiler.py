@@ -225,8 +225,8 @@ def _from_op(report: Report) -> Callable[..., Tensor]:
 
 def _optimizer_step(report: Report, step: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(step)
-    def wrapper(optimizer: optim.Optimizer) -> None:
-        report._call(f"{type(optimizer).__name__}.step", OUTSIDE, step, optimizer)
+    def wrapper(optimizer: optim.Optimizer, *rates: Any) -> None:
+        report._call(f"{type(optimizer).__name__}.step", OUTSIDE, step, optimizer, *rates)
 
     return wrapper
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import re
 import threading
-from pathlib import Path
 from typing import Any
 
 import cupy as xp
@@ -79,7 +77,7 @@ def _types(dtype: np.dtype) -> tuple[int, int, int]:
     if dtype == FLOAT16:
         return runtime.CUDA_R_16F, runtime.CUDA_R_32F, cublas.CUBLAS_COMPUTE_32F
     if dtype == BFLOAT16:
-        bfloat16 = 14  # CUDA_R_16BF, for which CuPy 13 has no name
+        bfloat16 = 14  # CUDA_R_16BF, for which CuPy has no name
         return bfloat16, runtime.CUDA_R_32F, cublas.CUBLAS_COMPUTE_32F
     sums = cublas.CUBLAS_COMPUTE_32F_FAST_TF32 if TF32 else cublas.CUBLAS_COMPUTE_32F
     return runtime.CUDA_R_32F, runtime.CUDA_R_32F, sums
@@ -89,20 +87,20 @@ def _types(dtype: np.dtype) -> tuple[int, int, int]:
 
 WORKSPACE = 32 << 20  # bytes: what cuBLAS recommends for Hopper; for older devices more than it asks for
 
-_handles = threading.local()  # of this thread: for each device, its _Handle
+_handles: dict[
+    tuple[int, int], _Handle
+] = {}  # by thread and device; kept, because graphs use their workspaces
 
 
 @functools.cache
 def library() -> Any:
-    """The cuBLAS that CuPy has loaded, through ctypes; None where it is not found."""
-    xp.cuda.get_cublas_handle()  # CuPy loads it here
-    maps = Path("/proc/self/maps")
-    found = re.search(r"/\S+/libcublas\.so[.\d]*$", maps.read_text(), re.MULTILINE) if maps.exists() else None
-    if found is None:
-        return None
-    blas = ctypes.CDLL(found[0], mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    """The cuBLAS that CuPy's own module is linked with, through ctypes; None where that does not show it."""
     p, i, q = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
-    blas.cublasSetStream_v2.argtypes = [p, p]
+    try:
+        blas = ctypes.CDLL(xp.cuda.cublas.__file__)
+        blas.cublasSetStream_v2.argtypes = [p, p]
+    except (AttributeError, OSError):
+        return None
     blas.cublasSetWorkspace_v2.argtypes = [p, p, ctypes.c_size_t]
     blas.cublasGemmStridedBatchedEx.argtypes = [
         p, i, i, i, i, i, p, p, i, i, q, p, i, i, q, p, p, i, i, q, i, i, i
@@ -119,7 +117,7 @@ class _Handle:
         self.workspace = xp.cuda.alloc(WORKSPACE)
 
     def use(self, stream: int) -> None:
-        """Work on the stream at this address. A new stream takes the workspace away, so it comes after it."""
+        """Work on the stream at this address. Setting a stream resets the workspace, so that is set again."""
         if stream != self.stream:
             self.call("cublasSetStream_v2", self.address, stream)
             self.call("cublasSetWorkspace_v2", self.address, self.workspace.ptr, WORKSPACE)
@@ -137,9 +135,9 @@ def _gemm_strided_batched(*arguments: int) -> None:
     if blas is None:
         xp.cuda.cublas.gemmStridedBatchedEx(xp.cuda.get_cublas_handle(), *arguments)
         return
-    handles, device = vars(_handles), str(xp.cuda.Device().id)
-    if device not in handles:
-        handles[device] = _Handle(blas)
-    handle = handles[device]
+    place = threading.get_ident(), xp.cuda.Device().id
+    if place not in _handles:
+        _handles[place] = _Handle(blas)
+    handle = _handles[place]
     handle.use(xp.cuda.get_current_stream().ptr)
     handle.call("cublasGemmStridedBatchedEx", handle.address, *arguments)

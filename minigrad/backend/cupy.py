@@ -179,8 +179,9 @@ def sum_entries(x: Array, axes: tuple[int, ...]) -> Array:
 
 def keep_mask(shape: tuple[int, ...], p: float, keys: tuple[int, int] | Array, first: int = 0) -> Array:
     """One launch; the bits are those of the CPU. The keys may lie on the device, two of int64."""
-    keep, keys = xp.empty(shape, bool), xp.asarray(keys, np.int64)
-    _on_entries("keep_mask", None, keep.size, keep, keep.size, first, keys, round(p * 65536))
+    keep = xp.empty(shape, bool)
+    kernel, keys = ("keep_mask_of", (keys,)) if isinstance(keys, xp.ndarray) else ("keep_mask", keys)
+    _on_entries(kernel, None, keep.size, keep, keep.size, first, *keys, round(p * 65536))
     return keep
 
 

@@ -1,8 +1,8 @@
 """A step that is launched as a whole: recorded once, as a CUDA graph.
 
 Each launch costs Python and the driver some ten microseconds, and a training step has a thousand of them. A graph is
-the list of these launches with their addresses and numbers, and one launch starts them all. So whatever is another
-in each step has to lie on the device, where it is filled in before: a number that a launch took from the host would
+the list of these launches with their addresses and numbers, and one launch starts them all. So whatever changes from
+step to step has to lie on the device, where it is filled in before: a number that a launch took from the host would
 stay what it was when it was recorded.
 """
 
@@ -29,12 +29,14 @@ _tables: ContextVar[list[tuple[Array, np.ndarray]] | None] = ContextVar("tables"
 
 def table(values: np.ndarray) -> Array:
     """`values` on the device. While a step is recorded nothing comes from the host: it is filled in afterwards, before
-    the first launch that reads it."""
+    the first launch that reads it; so it must not lie in the step's own memory, which the step writes over."""
     tables = _tables.get()
     if tables is None:
         return xp.asarray(values)
-    tables.append((xp.empty(values.shape, values.dtype), values))
-    return tables[-1][0]
+    with xp.cuda.using_allocator():  # of CUDA itself, in no pool
+        array = xp.empty(values.shape, values.dtype)
+    tables.append((array, values))
+    return array
 
 
 class _Inputs:
@@ -86,7 +88,7 @@ class Recorded:
         self._step, self._lasting, self._say = step, lasting, say
         self.pool, self._stream = xp.cuda.MemoryPool(), xp.cuda.Stream(non_blocking=True)
         self._inputs: _Inputs | None = None
-        self._others_came = self._refused = False
+        self._said_other_shape = self._refused = False
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -98,8 +100,8 @@ class Recorded:
             self._inputs = _Inputs(inputs)
         arrays = self._inputs.arrays
         if _kinds(inputs) != self._inputs.kinds:
-            if not self._others_came:
-                self._others_came = True
+            if not self._said_other_shape:
+                self._said_other_shape = True
                 self._say("a batch has another shape than the first: its step is not launched as a whole")
             return self._step({name: xp.asarray(array) for name, array in inputs.items()})
         self._inputs.fill(inputs)
@@ -109,7 +111,7 @@ class Recorded:
             self._begin_anew()
         if self._warmed_up < WARM_UP:
             self._warmed_up += 1
-            return self._on_own_stream(lambda: self._step(arrays))
+            return self._on_own_stream(lambda: self._step(arrays)).copy()
         if self._graph is None:
             self._record(arrays)
             if self._refused:
@@ -134,6 +136,7 @@ class Recorded:
         except Exception as error:
             self._refused = True
             self._say(f"the step is not launched as a whole: {error}")
+            self.pool.free_all_blocks()  # from now on steps take their memory elsewhere
             return
         finally:
             _tables.reset(before)
@@ -142,11 +145,17 @@ class Recorded:
         self._tables_of_graph = tables  # kept for as long as the graph reads them
 
     def _captured(self, arrays: dict[str, Array]) -> tuple[Any, Array]:
-        self._stream.begin_capture()
+        before = self.pool.total_bytes()
         try:
+            self._stream.begin_capture()
             output = self._step(arrays)
         except BaseException:
             with contextlib.suppress(Exception):  # what was refused may have ended the capture too
                 self._stream.end_capture()
             raise
-        return self._stream.end_capture(), output
+        graph = self._stream.end_capture()
+        if (
+            self.pool.total_bytes() < before
+        ):  # for want of memory the pool gave back what is in the graph already
+            raise MemoryError("the device has too little memory for it")
+        return graph, output

@@ -26,7 +26,12 @@ TEMPLATES = (
     "rnn_step", "rnn_step_backward", "scale", "scatter_add_rows", "softmax", "softmax_backward", "sum_rows",
     "sum_squares",
 )  # fmt: skip
-NAMES = ("keep_mask", "to_bfloat16", *(f"{name}<{kind}>" for name in TEMPLATES for kind in TYPES.values()))
+NAMES = (
+    "keep_mask",
+    "keep_mask_of",
+    "to_bfloat16",
+    *(f"{name}<{kind}>" for name in TEMPLATES for kind in TYPES.values()),
+)
 
 SOURCE = r"""
 // --- What threads do together -----------------------------------------------------------------------------
@@ -120,21 +125,33 @@ __global__ void dropout(const T* x, const bool* keep, T* y, long long n, double 
 }
 
 // Two entries share the hash of their number, 32 bits; each takes a half of it. (Lowbias32, C. Wellons 2018.)
-// The entries are those from `first` on, of a larger array. The two keys lie on the device: a launch that is
-// recorded once then draws anew each time.
-__global__ void keep_mask(bool* keep, long long n, long long first, const long long* keys, long long threshold)
+__device__ bool is_kept(long long number, long long first_key, long long second_key, long long threshold)
 {
-    const long long i = entry();
-    if (i >= n) return;
-    const long long number = first + i;
-    unsigned int bits = (unsigned int)(number / 2 + keys[0]);
+    unsigned int bits = (unsigned int)(number / 2 + first_key);
     bits ^= bits >> 16;
     bits *= 0x7feb352du;
-    bits ^= (unsigned int)keys[1];
+    bits ^= (unsigned int)second_key;
     bits ^= bits >> 15;
     bits *= 0x846ca68bu;
     bits ^= bits >> 16;
-    keep[i] = (number % 2 ? bits >> 16 : bits & 0xffff) >= threshold;
+    return (number % 2 ? bits >> 16 : bits & 0xffff) >= threshold;
+}
+
+// The entries are those from `first` on, of a larger array.
+__global__ void keep_mask(
+    bool* keep, long long n, long long first, long long first_key, long long second_key, long long threshold)
+{
+    const long long i = entry();
+    if (i < n)
+        keep[i] = is_kept(first + i, first_key, second_key, threshold);
+}
+
+// With keys that lie on the device: a launch that is recorded once then draws anew each time.
+__global__ void keep_mask_of(bool* keep, long long n, long long first, const long long* keys, long long threshold)
+{
+    const long long i = entry();
+    if (i < n)
+        keep[i] = is_kept(first + i, keys[0], keys[1], threshold);
 }
 
 // The upper 16 bits of each float, rounded to the nearest, ties to even; a NaN stays one.
@@ -456,7 +473,8 @@ __global__ void scatter_add_rows(const long long* ids, const long long* order, c
 // --- Many arrays in one launch ----------------------------------------------------------------------------
 // A model has hundreds of parameters, most of them small: a launch for each would take longer than the work.
 // So they are cut into pieces, and a row of the table `pieces` says for each block where its piece starts in
-// every array, as addresses, and last how long it is. Numbers that are others in each step lie on the device.
+// every array, as addresses, and last how long it is. Numbers that change from step to step lie on the
+// device.
 
 template <typename T>
 __global__ void adamw(const long long* pieces, const double* step_size, const double* decay,

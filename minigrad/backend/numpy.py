@@ -86,8 +86,8 @@ def keep_freed_memory() -> None:
 def recorded(step: Step, lasting: Callable[[], Sequence[Array]], say: Callable[[str], object]) -> Step:
     """A step that will be called many times: here, itself; on a GPU, launched as a whole.
 
-    step: from arrays by name to one array, with no other number of the host's that changes, and without a look at what
-    it computes. lasting: gives the arrays that it works on beside those, such as weights; each may be changed in place.
+    step: from arrays by name to one array; it may use no other number of the host that changes, and may not read what
+    it computes. lasting: gives the other arrays that it works on, such as weights; each may be changed in place.
     say: takes a sentence where a step cannot be launched as a whole. What this returns takes arrays of the host.
     """
     return step

@@ -194,7 +194,8 @@ def pack_chosen(batch: Batch) -> Batch:
     """A batch of `make_batch` with its chosen tokens in a list of one length, whatever was chosen, for a GPU.
 
     labels (n,) and masked_lm_positions (n,), which of the B T tokens each is, in row-major order; n is as many as 15 %
-    of full rows. The rest is padded with labels of -100 at position 0. Names and padding are the released code's.
+    of full rows. The rest is padded with labels of -100 at position 0. (The released code pads each row of its
+    masked_lm_positions, with weights of 0.)
     Raises ValueError if more were chosen.
     """
     labels = batch["labels"]

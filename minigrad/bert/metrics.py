@@ -31,7 +31,7 @@ class Tally(BatchTally):
         assert output.nsp_loss is not None
         labels, next_labels = batch["labels"], batch["next_sentence_label"]
         chosen = labels != IGNORED
-        if labels.ndim == 2:  # on the host, of all positions
+        if labels.ndim == 2:  # of all positions; else they are packed
             labels = labels[chosen]
         return [
             output.mlm_loss.data.astype("float64") * chosen.sum(),
@@ -40,7 +40,7 @@ class Tally(BatchTally):
             _hits(output.seq_relationship_logits.data, next_labels),
         ]
 
-    def count(self, batch: Batch) -> None:
+    def count_batch(self, batch: Batch) -> None:
         """The chosen tokens, pairs and tokens of one batch."""
         self.masked += int((batch["labels"] != IGNORED).sum())
         self.pairs += len(batch["next_sentence_label"])

@@ -195,7 +195,7 @@ class BertForPreTraining(nn.Module):
 
         Without labels, prediction_logits is (B, T, V). With them, the last layer goes on with the n_chosen chosen
         positions and [CLS] alone, all that the losses read, and prediction_logits is (n_chosen, V), in row-major
-        order. Raises as BertModel does, and ValueError if no label counts.
+        order. Raises as BertModel does, and ValueError if no label counts; with masked_lm_positions nobody looks.
         """
         # BertModel checks the ids themselves
         shape = input_ids.shape if backend.is_array(input_ids) else np.shape(input_ids)

@@ -157,7 +157,7 @@ class Pretraining(BertTraining):
         return brief(figures, self.unigram_entropy)
 
     def require_memory(self, shares: int) -> None:
-        """Raise ValueError if a step in that many shares needs more memory than this machine has."""
+        """Raise ValueError if a step in that many shares needs more memory than there is."""
         require_fit(self.model.config, self.arguments, self.world, shares)
 
     def guess(self, progress: Progress) -> None:
@@ -174,7 +174,7 @@ class Pretraining(BertTraining):
 
 
 def on_one_gpu(settings: PretrainingArguments, world: World) -> bool:
-    """Whether a step is one process' work on a GPU, at which nobody looks; loss scaling looks at each step."""
+    """Whether a step is one process' work on a GPU, whose results nobody reads before it ends, as loss scaling does."""
     return backend.default().name != "numpy" and world.size == 1 and settings.precision != "float16"
 
 

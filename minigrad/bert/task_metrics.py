@@ -30,7 +30,7 @@ class TaskTally(BatchTally):
 
     def __init__(self) -> None:
         super().__init__()
-        self.targets = 0
+        self.count = 0
 
     def sums_of(self, output: Any, batch: Batch) -> list[Array]:
         """Of one batch: the loss times the targets that it is the mean over, and the hits."""
@@ -41,15 +41,15 @@ class TaskTally(BatchTally):
             right = right & _right(output.end_logits.data, batch["end_positions"])
         return [output.loss.data.astype("float64") * counted(batch).sum(), right.sum()]
 
-    def count(self, batch: Batch) -> None:
+    def count_batch(self, batch: Batch) -> None:
         """The targets and tokens of one batch."""
-        self.targets += int(counted(batch).sum())
+        self.count += int(counted(batch).sum())
         self.tokens += int(batch["attention_mask"].sum())
 
     def means(self) -> dict[str, float]:
         """The loss in nats, and the share of hits."""
         loss, hits = backend.to_numpy(self.sums).tolist()
-        return {"loss": loss / self.targets, "accuracy": hits / self.targets}
+        return {"loss": loss / self.count, "accuracy": hits / self.count}
 
 
 def counted(batch: Batch) -> np.ndarray:

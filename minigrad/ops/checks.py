@@ -261,7 +261,7 @@ def _unread_labels(logits: Tensor, labels: Array, ignore_index: int) -> tuple[Ar
     """The same for labels on a GPU, at which nobody looks: every row has a part, and one that does not count, none."""
     xp = backend.of(labels).xp
     counts = labels != ignore_index
-    share = xp.where(counts, 1 / counts.sum(), 0).astype(logits.dtype)
+    share = (counts / counts.sum()).astype(logits.dtype)  # NaN if none counts
     return xp.arange(len(labels)), xp.where(counts, labels, 0), share, None
 
 

@@ -104,8 +104,8 @@ def cross_entropy(
     weighted. label_smoothing ε: the label counts 1 - ε, and all C classes together ε (Szegedy et al. 2016, section
     7), each times its weight, as in PyTorch. Raises ValueError or TypeError if shapes or dtypes do not fit, ValueError
     if no label counts, IndexError for a label outside 0 … C-1. Labels that are on a GPU already are not checked,
-    because that would wait for it; without weights and smoothing nobody looks at them at all: a row that does not count
-    weighs 0, and if none counts, the loss is NaN.
+    because that would wait for it; without weights and smoothing nobody reads them at all: a row that does not count
+    weighs 0 (so its logits must be finite), and if none counts, the loss is NaN.
     """
     rows, classes, share, even = checks.cross_entropy(logits, labels, weight, ignore_index, label_smoothing)
     log_p = log_softmax(logits.reshape(-1, logits.shape[-1]))  # (N, C)

@@ -21,9 +21,9 @@ class TranslationTally(TaskTally):
     label smoothing that the model has in training.
     """
 
-    def count(self, batch: Batch) -> None:
+    def count_batch(self, batch: Batch) -> None:
         """The targets and tokens of one batch."""
-        super().count(batch)
+        super().count_batch(batch)
         self.tokens += int((batch["labels"] != IGNORED).sum())  # beside those of the source
 
 

@@ -26,7 +26,8 @@ class DeviceStep:
 
     model, optimizer: what is trained, by AdamW; each Dropout of the model draws one mask for each batch. compute: from
     batches and the optimiser's rates, all on the device, to the step's figures. pack: makes a batch one whose shape is
-    always the same. recorded: whether it is launched as a whole; say: takes a sentence where it cannot be.
+    always the same. recorded: whether it is launched as a whole; say: takes a sentence where it cannot be. Then the
+    optimiser's other settings, the shares that are dropped, and where gradients are clipped stay what they were.
     """
 
     def __init__(
@@ -38,8 +39,11 @@ class DeviceStep:
         recorded: bool,
         say: Callable[[str], object],
     ) -> None:
-        self.model, self.optimizer, self.compute, self.pack = model, optimizer, compute, pack
-        self.kernels = backend.of(next(model.parameters()).data)
+        self.optimizer, self.compute, self.pack = optimizer, compute, pack
+        self.parameters = list(model.parameters())
+        self.moments = [array for arrays in optimizer.state for array in arrays]
+        self.dropouts = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+        self.kernels = backend.of(self.parameters[0].data)
         if recorded:
             self.run: Callable[[dict[str, Any]], Array] = self.kernels.recorded(
                 self._on_device, self._lasting, say
@@ -54,7 +58,7 @@ class DeviceStep:
             for number, batch in enumerate(batches)
             for name, array in self.pack(batch).items()
         }
-        masks = sum(isinstance(module, nn.Dropout) and module.p > 0 for module in self.model.modules())
+        masks = sum(dropout.p > 0 for dropout in self.dropouts)
         inputs[KEYS] = random.next_keys(masks * len(batches))
         inputs[RATES] = self.optimizer.next_rates()
         return self.run(inputs)
@@ -74,5 +78,4 @@ class DeviceStep:
 
     def _lasting(self) -> list[Array]:
         """The weights and the optimiser's moments."""
-        weights = [parameter.data for parameter in self.model.parameters()]
-        return weights + [array for arrays in self.optimizer.state for array in arrays]
+        return [parameter.data for parameter in self.parameters] + self.moments

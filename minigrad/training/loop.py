@@ -79,13 +79,12 @@ class Training(Run):
         batches = [self.data.next_batch() for _ in range(self.arguments.gradient_accumulation_steps)]
         rate = self.optimizer.groups[0]["lr"]
         figures = self.figures_of(batches)
-        names = (
-            LOOKED_AT if self.stepped or self.scaler.get_scale() <= 1 else LOOKED_AT[:1]
-        )  # a smaller scale will do
+        smaller_scale_will_do = not self.stepped and self.scaler.get_scale() > 1
+        names = LOOKED_AT[:1] if smaller_scale_will_do else LOOKED_AT
         self.unchecked.append((self.step + 1, names, figures))
         tally.add_sums(figures[2:])
         for batch in batches:
-            tally.count(Share(batch, self.world.rank, self.world.size).batch)
+            tally.count_batch(Share(batch, self.world.rank, self.world.size).batch)
         self.scaler.update()
         self.schedule.step()
         self.step += 1

@@ -18,8 +18,8 @@ Sums = TypeVar("Sums", bound=Any)  # a tally of any kind
 class BatchTally:
     """Losses and hits added up over batches, where the model is: nothing waits for a GPU before they are read.
 
-    names: of what the model's output is summed to, with "hits" in those that are whole numbers. Counts are of a batch
-    alone: a subclass sets them to 0, and `_counts` says which.
+    names: of what the model's output is summed to, with "hits" in those that are whole numbers. Every other attribute
+    counts what is in the batches, such as `tokens`.
     """
 
     names: tuple[str, ...] = ()
@@ -32,14 +32,14 @@ class BatchTally:
         """What one batch adds to each of `names`, from what the model made of it: arrays without axes."""
         raise NotImplementedError
 
-    def count(self, batch: Batch) -> None:
+    def count_batch(self, batch: Batch) -> None:
         """Count one batch, which is on the host."""
         raise NotImplementedError
 
     def add(self, output: Any, batch: Batch) -> None:
         """Count one batch with its targets, and what the model predicted for it."""
         self.add_sums(vector(self.sums_of(output, batch)))
-        self.count(batch)
+        self.count_batch(batch)
 
     def add_sums(self, sums: Array) -> None:
         """Add what batches have come to."""

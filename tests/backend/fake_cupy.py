@@ -147,7 +147,6 @@ class ndarray:
         _not_while_recording("H2D transfers")
         assert (values.shape, values.dtype) == (self.shape, self.dtype)
         self._host[...] = values
-        FILLED.append((weakref.ref(self), self._host))
 
 
 ndarray.__module__ = "cupy"
@@ -179,16 +178,27 @@ class Recording:
 
     def __init__(self) -> None:
         self.work: list[Callable[[], object]] = []
-        self.made: list[np.ndarray] = []
+        self.made: list[
+            np.ndarray
+        ] = []  # in the memory of a pool, which takes it back and gives it out again
+        self.outside: list[tuple[weakref.ref[ndarray], np.ndarray]] = []  # of any pool, and who still has it
 
     def spoil(self) -> None:
-        """Leave rubbish in all that has been made."""
-        for array in self.made:
+        """Leave rubbish in all that has been made, but in what is outside of the pools and has been kept."""
+        for array in self.made + [host for ref, host in self.outside if ref() is None]:
             _spoil(array)
 
 
 RECORDING: list[Recording] = []  # the one that is going on
-FILLED: list[tuple[weakref.ref[ndarray], np.ndarray]] = []  # by the host, and who still has it
+POOLED = [True]  # whether memory comes from a pool; the last one counts
+
+
+@contextlib.contextmanager
+def using_allocator(malloc: Any = None) -> Any:
+    """None: CUDA's own, without a pool."""
+    POOLED.append(malloc is not None)
+    yield
+    POOLED.pop()
 
 
 NOBODYS = 0x7F7F7F7F7F7F7F7F  # an integer in memory that has been spoiled
@@ -339,9 +349,12 @@ def empty(shape: Any, dtype: Any = np.float64) -> ndarray:
     """Memory with rubbish in it."""
     host = np.empty(shape, dtype)
     _spoil(host)
-    if RECORDING:
+    array = ndarray(host)
+    if RECORDING and POOLED[-1]:
         RECORDING[-1].made.append(host)
-    return ndarray(host)
+    elif RECORDING:
+        RECORDING[-1].outside.append((weakref.ref(array), host))
+    return array
 
 
 def empty_like(a: ndarray) -> ndarray:
@@ -601,6 +614,20 @@ class _Stream:
 _Stream.current.append(_Stream())
 
 
+class MemoryPool:
+    """What gives out the device's memory."""
+
+    def malloc(self, size: int) -> None:
+        """Some of it."""
+
+    def total_bytes(self) -> int:
+        """All that it has."""
+        return 0
+
+    def free_all_blocks(self) -> None:
+        """Give back what nobody has."""
+
+
 class Graph:
     """What was recorded, to be launched."""
 
@@ -610,11 +637,7 @@ class Graph:
 
     def launch(self) -> None:
         """Do the work again: with the arguments of then, on the memory of then."""
-        kept = [(ref, host, host.copy()) for ref, host in FILLED]
         self._recording.spoil()
-        for ref, host, values in kept:
-            if ref() is not None:  # else other arrays have been made there since
-                host[...] = values
         with np.errstate(all="ignore"):
             for work in self._recording.work:
                 work()
@@ -650,8 +673,8 @@ def install() -> None:
     cupy.cuda = cuda  # type: ignore[attr-defined]
     cuda.get_current_stream = lambda: _Stream.current[-1]  # type: ignore[attr-defined]
     cuda.Stream, cuda.Event, cuda.Device = _Stream, _Event, _Device  # type: ignore[attr-defined]
-    cuda.MemoryPool = lambda: SimpleNamespace(malloc=None)  # type: ignore[attr-defined]
-    cuda.using_allocator = lambda malloc: contextlib.nullcontext()  # type: ignore[attr-defined]
+    cuda.MemoryPool = MemoryPool  # type: ignore[attr-defined]
+    cuda.using_allocator = using_allocator  # type: ignore[attr-defined]
     cuda.alloc = lambda size: SimpleNamespace(ptr=size)  # type: ignore[attr-defined]
     cuda.alloc_pinned_memory = bytearray  # type: ignore[attr-defined]
     cuda.get_cublas_handle = lambda: 0  # type: ignore[attr-defined]

@@ -169,7 +169,7 @@ def test_of_an_answer_both_ends_have_to_be_right():
     assert tally.means() == {"loss": 1.0, "accuracy": pytest.approx(1 / 3)}
     cut = {**batch, "start_positions": np.array([0, 3, 3]), "end_positions": np.array([1, 3, 3])}
     tally.add(output, cut)  # of which one answer is left
-    assert tally.state_dict()["targets"] == 4
+    assert tally.state_dict()["count"] == 4
     tally = TaskTally()
     tally.add(output, batch)
     assert math.isclose(tally.state_dict()["hits"], 1)

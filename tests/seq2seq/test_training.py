@@ -275,7 +275,7 @@ def test_runs_of_two_kinds_are_told_apart(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tally": {"loss": 0.0, "hits": -1, "targets": 3}}, r"tally\.hits: expected at least 0, got -1"),
+        ({"tally": {"loss": 0.0, "hits": -1, "count": 3}}, r"tally\.hits: expected at least 0, got -1"),
         ({"evaluation": {"loss": 1.0}}, r"evaluation\.accuracy: is missing"),
     ],
 )

@@ -26,7 +26,7 @@ def test_a_tally_counts_pieces_and_not_padding():
     }
     tally = TranslationTally()
     tally.add(Seq2SeqOutput(Tensor(logits), Tensor(np.float32(0.5))), batch)
-    assert tally.state_dict() == {"loss": 1.5, "hits": 2, "targets": 3}
+    assert tally.state_dict() == {"loss": 1.5, "hits": 2, "count": 3}
     assert tally.tokens == 6 + 3
     tally.add(
         Seq2SeqOutput(Tensor(logits[1:]), Tensor(np.float32(2.5))), {n: a[1:] for n, a in batch.items()}

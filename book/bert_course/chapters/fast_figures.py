@@ -50,7 +50,7 @@ def starts_on_a_gpu(launches: Mapping[str, float], shown: int = 57) -> Picture:
     """
     alone, whole = launches["one_by_one_ms"], launches["graph_ms"]
     spacing, computing = alone / shown, whole / shown
-    rows = [  # from below: what it is, its bars as (from, how long), their colour
+    rows: list[tuple[str, list[tuple[float, float]], str]] = [  # from below; bars as (from, how long)
         ("GPU", [(0, whole)], "second"),
         ("Python", [(0, max(launches["graph_host_ms"], alone / 400))], "first"),
         ("GPU", [(i * spacing + spacing / 2, computing) for i in range(shown)], "second"),

@@ -95,15 +95,18 @@ def minigrad_step(
     def weights() -> list[np.ndarray]:
         return [backend.to_numpy(parameter.data) for parameter in model.parameters()]
 
-    if device == "cpu" or precision == "float16":
+    if device == "cpu":
         return Contestant(lambda: compute([batch]), kernels.synchronize, weights=weights)
-    on_device = DeviceStep(model, optimizer, compute, pack_chosen, whole, _not_whole)
-    pools = [kernels.xp.get_default_memory_pool()] + ([on_device.run.pool] if whole else [])
+    pools = [kernels.xp.get_default_memory_pool()]
 
     def held_mb() -> float:
         return sum(pool.total_bytes() for pool in pools) / 1e6
 
-    return Contestant(lambda: on_device([batch]), kernels.synchronize, held_mb, weights)
+    step: Callable[[Sequence[Batch]], Array] = compute
+    if precision != "float16":
+        step = on_device = DeviceStep(model, optimizer, compute, pack_chosen, whole, _not_whole)
+        pools += [on_device.run.pool] if whole else []
+    return Contestant(lambda: step([batch]), kernels.synchronize, held_mb, weights)
 
 
 def _not_whole(why: str) -> None:
@@ -169,6 +172,8 @@ def jax_step(config: BertConfig, batch: Batch, device: str) -> Contestant:
     import jax
     from jax_bert import make_step
 
+    if device == "cuda" and jax.default_backend() != "gpu":
+        raise RuntimeError("JAX finds no GPU")
     losses: list[Any] = []
     one = make_step(config, batch, initial_weights(config), SETTINGS)
 
@@ -254,7 +259,6 @@ ROUNDED: dict[str, Maker] = {  # the products in 16 bits: compared with each oth
     "minigrad, bfloat16, as a whole": partial(minigrad_step, precision="bfloat16", whole=True),
     "minigrad, float16": partial(minigrad_step, precision="float16"),
     "PyTorch, bfloat16": partial(pytorch_step, bfloat16=True),
-    "PyTorch, bfloat16, compiled": partial(pytorch_step, bfloat16=True, compiled="default"),
 }
 SAME_BITS = {OURS_WHOLE: OURS, "minigrad, bfloat16, as a whole": "minigrad, bfloat16"}
 MAKERS: dict[str, Maker] = {

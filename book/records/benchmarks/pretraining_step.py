@@ -22,6 +22,7 @@ import os
 import platform
 import statistics
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -36,7 +37,6 @@ from worker import WorkerError, worker
 # are in TF32, with 10 bits after the point; bfloat16 has 7.
 TOLERANCES = {"cpu": (1e-4, 1e-3), "cuda": (5e-3, 2e-2)}
 TOLERANCES_ROUNDED = (5e-2, 1e-1)
-BIT_STEPS = 200
 SCALING_BATCHES = (8, 16, 32, 64)
 
 
@@ -86,12 +86,14 @@ class Benchmark:
             workers = {name: one for name, one in workers.items() if name in losses or name in FLOORS}
             bits = self.check_bits(case, workers)
             # All at once, which is not timed: compile, record, fill the caches
-            for answer in [one.ask(do="turn", steps=4) for one in workers.values()]:
-                answer()
+            asked = {name: one.ask(do="turn", steps=4) for name, one in workers.items()}
+            workers = {name: workers[name] for name in answers(case, asked)}
             for one in workers.values():
                 one.memory()
             times = take_turns(workers, rounds, steps)
             memory = {name: one.memory() for name, one in workers.items() if name not in FLOORS}
+            for one in workers.values():
+                one.dismiss()  # all at once
         median = {name: statistics.median(values) for name, values in times.items()}
         return {
             "setting": setting.describe(),
@@ -114,19 +116,15 @@ class Benchmark:
         Raises DifferentWorkError if one's first loss, or that after three updates, is not minigrad's.
         """
         with ExitStack() as stack:
-            answers = {
-                name: self.start(stack, name, case, dropout=False).ask(do="losses", steps=4)
+            workers = {
+                name: self.start(stack, name, case, dropout=False)
                 for name in self.contestants
                 if name not in FLOORS
             }
-            losses = {}
-            for name, answer in answers.items():
-                try:
-                    losses[name] = answer()
-                except WorkerError as error:
-                    if name not in PACKAGES:
-                        raise
-                    print(f"{case}: without {name}, for {error}", flush=True)
+            asked = {name: one.ask(do="losses", steps=4) for name, one in workers.items()}
+            losses = answers(case, asked)
+            for one in workers.values():
+                one.dismiss()
         for name, others in losses.items():
             tolerances = TOLERANCES_ROUNDED if name in ROUNDED else TOLERANCES[self.device]
             for step, tolerance in zip((0, 3), tolerances, strict=True):
@@ -139,17 +137,17 @@ class Benchmark:
         return losses
 
     def check_bits(self, case: str, workers: dict[str, Any]) -> dict[str, str]:
-        """What a hash says of the losses and weights of BIT_STEPS steps with dropout, for those of SAME_BITS.
+        """What a hash says of the losses and weights of some steps with dropout, for those of SAME_BITS.
 
         Raises DifferentWorkError if a step launched as a whole has other bits than one operation at a time.
         """
         names = {name for pair in SAME_BITS.items() for name in pair} & set(workers)
-        answers = {name: workers[name].ask(do="bits", steps=BIT_STEPS) for name in sorted(names)}
-        bits = {name: answer() for name, answer in answers.items()}
+        steps = CASES[case].bit_steps
+        bits = answers(case, {name: workers[name].ask(do="bits", steps=steps) for name in sorted(names)})
         for name, other in SAME_BITS.items():
             if bits.get(name) != bits.get(other) and name in bits:
                 raise DifferentWorkError(
-                    f"{case}: after {BIT_STEPS} steps the bits of {name} are not those of {other}"
+                    f"{case}: after {steps} steps the bits of {name} are not those of {other}"
                 )
         return bits
 
@@ -169,6 +167,19 @@ class Benchmark:
             {"batch": batch, "ms": ms[batch], "to_line": ms[batch] / (ms[smallest] * batch / smallest)}
             for batch in SCALING_BATCHES
         ]
+
+
+def answers(case: str, asked: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What contestants answer. A competitor that dies is left out, and named; minigrad's WorkerError is raised."""
+    given = {}
+    for name, answer in asked.items():
+        try:
+            given[name] = answer()
+        except WorkerError as error:
+            if name not in PACKAGES:
+                raise
+            print(f"{case}: without {name}, for {error}", flush=True)
+    return given
 
 
 def take_turns(workers: dict[str, Any], rounds: int, steps: int) -> dict[str, list[float]]:

@@ -28,7 +28,8 @@ SETTINGS = Settings()
 class Case:
     """A configuration on a batch of `batch` sequences of `length` tokens.
 
-    rounds: how many turns each contestant takes. steps: how many steps a turn has. devices: where it is run.
+    rounds: how many turns each contestant takes. steps: how many steps a turn has. devices: where it is run. bit_steps:
+    after how many steps bits are compared, on a GPU.
     """
 
     config: BertConfig
@@ -37,6 +38,7 @@ class Case:
     rounds: int = 15
     steps: int = 3
     devices: tuple[str, ...] = ("cpu", "cuda")
+    bit_steps: int = 200
 
     def describe(self) -> str:
         """One line for the reader."""
@@ -56,8 +58,8 @@ CASES = {
     ),
     "small": Case(_SMALL, 16, 128),
     "base": Case(PRESETS["base"], 4, 128, rounds=5, steps=1, devices=("cpu",)),
-    "base-32x128": Case(PRESETS["base"], 32, 128, steps=5, devices=("cuda",)),
-    "base-8x512": Case(PRESETS["base"], 8, 512, steps=5, devices=("cuda",)),
+    "base-32x128": Case(PRESETS["base"], 32, 128, steps=5, devices=("cuda",), bit_steps=50),
+    "base-8x512": Case(PRESETS["base"], 8, 512, steps=5, devices=("cuda",), bit_steps=50),
 }
 
 

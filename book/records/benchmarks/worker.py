@@ -70,8 +70,17 @@ class Worker:
         the contestant; resident_mb, now; device_mb on a GPU."""
         return self.ask(do="memory")()
 
+    def dismiss(self) -> None:
+        """Its input is at an end, and so will the process be."""
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):
+            self._process.stdin.close()
+
     def close(self) -> None:
         """End the process: its input is at an end, and a library can end what it has started itself."""
+        self._process.stdin = (
+            None if self._process.stdin and self._process.stdin.closed else self._process.stdin
+        )
         try:
             self._process.communicate(timeout=10)
         except (subprocess.TimeoutExpired, BrokenPipeError):
