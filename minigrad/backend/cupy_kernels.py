@@ -26,12 +26,8 @@ TEMPLATES = (
     "rnn_step", "rnn_step_backward", "scale", "scatter_add_rows", "softmax", "softmax_backward", "sum_rows",
     "sum_squares",
 )  # fmt: skip
-NAMES = (
-    "keep_mask",
-    "keep_mask_of",
-    "to_bfloat16",
-    *(f"{name}<{kind}>" for name in TEMPLATES for kind in TYPES.values()),
-)
+PLAIN = ("keep_mask", "keep_mask_of", "to_bfloat16")
+NAMES = (*PLAIN, *(f"{name}<{kind}>" for name in TEMPLATES for kind in TYPES.values()))
 
 SOURCE = r"""
 // --- What threads do together -----------------------------------------------------------------------------
