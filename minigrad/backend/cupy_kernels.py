@@ -137,17 +137,15 @@ __device__ bool is_kept(long long number, long long first_key, long long second_
 __global__ void keep_mask(
     bool* keep, long long n, long long first, long long first_key, long long second_key, long long threshold)
 {
-    const long long i = entry();
-    if (i < n)
-        keep[i] = is_kept(first + i, first_key, second_key, threshold);
+    if (entry() < n)
+        keep[entry()] = is_kept(first + entry(), first_key, second_key, threshold);
 }
 
 // With keys that lie on the device: a launch that is recorded once then draws anew each time.
 __global__ void keep_mask_of(bool* keep, long long n, long long first, const long long* keys, long long threshold)
 {
-    const long long i = entry();
-    if (i < n)
-        keep[i] = is_kept(first + i, keys[0], keys[1], threshold);
+    if (entry() < n)
+        keep[entry()] = is_kept(first + entry(), keys[0], keys[1], threshold);
 }
 
 // The upper 16 bits of each float, rounded to the nearest, ties to even; a NaN stays one.
