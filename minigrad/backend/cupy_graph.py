@@ -154,8 +154,7 @@ class Recorded:
                 self._stream.end_capture()
             raise
         graph = self._stream.end_capture()
-        if (
-            self.pool.total_bytes() < before
-        ):  # for want of memory the pool gave back what is in the graph already
+        # For want of memory the pool gave back what is in the graph already
+        if self.pool.total_bytes() < before:
             raise MemoryError("the device has too little memory for it")
         return graph, output

@@ -78,14 +78,14 @@ class Worker:
 
     def close(self) -> None:
         """End the process: its input is at an end, and a library can end what it has started itself."""
-        self._process.stdin = (
-            None if self._process.stdin and self._process.stdin.closed else self._process.stdin
-        )
+        self.dismiss()
         try:
-            self._process.communicate(timeout=10)
-        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         self._errors.close()
 
     def ask(self, **question: Any) -> Callable[[], Any]:
