@@ -178,9 +178,8 @@ class Recording:
 
     def __init__(self) -> None:
         self.work: list[Callable[[], object]] = []
-        self.made: list[
-            np.ndarray
-        ] = []  # in the memory of a pool, which takes it back and gives it out again
+        # in the memory of a pool, which takes it back and gives it out again
+        self.made: list[np.ndarray] = []
         self.outside: list[tuple[weakref.ref[ndarray], np.ndarray]] = []  # of any pool, and who still has it
 
     def spoil(self) -> None:
@@ -197,8 +196,10 @@ POOLED = [True]  # whether memory comes from a pool; the last one counts
 def using_allocator(malloc: Any = None) -> Any:
     """None: CUDA's own, without a pool."""
     POOLED.append(malloc is not None)
-    yield
-    POOLED.pop()
+    try:
+        yield
+    finally:
+        POOLED.pop()
 
 
 NOBODYS = 0x7F7F7F7F7F7F7F7F  # an integer in memory that has been spoiled

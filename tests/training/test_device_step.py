@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tiny
@@ -135,6 +137,20 @@ def test_what_cannot_be_recorded_is_said_once_and_computed_all_the_same(rule, me
     (sentence,) = said
     assert sentence.startswith("the step is not launched as a whole: ")
     assert message in sentence
+
+
+@on_gpu
+def test_a_graph_whose_pool_gave_memory_back_while_it_was_made_is_not_launched():
+    """Out of memory, CuPy frees what the pool has and tries again; the graph would write there all the same."""
+    said: list[str] = []
+    step = backend.default().recorded(lambda inputs: inputs["x"] * 2, list, said.append)
+    pool, sizes = step.pool, iter((100, 60))
+    step.pool = SimpleNamespace(
+        malloc=pool.malloc, free_all_blocks=pool.free_all_blocks, total_bytes=lambda: next(sizes)
+    )
+    for value in range(5):
+        np.testing.assert_array_equal(host(step({"x": np.full(3, float(value))})), np.full(3, 2.0 * value))
+    assert said == ["the step is not launched as a whole: the device has too little memory for it"]
 
 
 @on_gpu

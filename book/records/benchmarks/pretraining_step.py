@@ -141,11 +141,11 @@ class Benchmark:
 
         Raises DifferentWorkError if a step launched as a whole has other bits than one operation at a time.
         """
-        names = {name for pair in SAME_BITS.items() for name in pair} & set(workers)
-        steps = CASES[case].bit_steps
-        bits = answers(case, {name: workers[name].ask(do="bits", steps=steps) for name in sorted(names)})
-        for name, other in SAME_BITS.items():
-            if bits.get(name) != bits.get(other) and name in bits:
+        pairs = [pair for pair in SAME_BITS.items() if pair[0] in workers]
+        names, steps = sorted({name for pair in pairs for name in pair}), CASES[case].bit_steps
+        bits = answers(case, {name: workers[name].ask(do="bits", steps=steps) for name in names})
+        for name, other in pairs:
+            if bits[name] != bits[other]:
                 raise DifferentWorkError(
                     f"{case}: after {steps} steps the bits of {name} are not those of {other}"
                 )
