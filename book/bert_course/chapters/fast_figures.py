@@ -77,7 +77,7 @@ def starts_on_a_gpu(launches: Mapping[str, float], shown: int = 57) -> Picture:
         axes.set(xlabel=f"ms, {launches['kernels']:,} small kernels", ylim=(-0.6, 4.6))
 
     alt = (
-        "Two timelines. One by one, Python starts kernels all the time, and the GPU computes for about a tenth of it, "
-        "in thin bars with wide gaps. As one graph, there is one start, and the GPU computes without gaps."
+        "Two timelines. One by one, Python starts kernels all the time, and the GPU is busy for at most a tenth of it, "
+        "in thin bars with wide gaps. As one graph, there is one start, and the GPU ends after a tenth of the time."
     )
     return figure(plot, alt)
