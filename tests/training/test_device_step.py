@@ -66,6 +66,18 @@ def test_a_step_launched_as_a_whole_is_the_same_bits(tmp_path, arguments):
 
 
 @on_gpu
+def test_a_step_of_two_layers_has_some_three_hundred_launches(tmp_path):
+    """As chapter `fast` says of the reduced model, which has two: their number does not depend on their size."""
+    run, *_ = trained(
+        tmp_path, changed(steps=STEPS), config=tiny.CONFIG.replace(num_hidden_layers=2), cuda_graph=True
+    )
+    graph = run.device_step.run._graph
+    if not hasattr(graph, "_recording"):
+        pytest.skip("counted on the stand-in")
+    assert 280 <= len(graph._recording.work) <= 330
+
+
+@on_gpu
 def test_a_run_launched_as_a_whole_goes_on_with_or_without_it(tmp_path):
     """Checkpoints, evaluations and what is logged are the same, and either resumes the other."""
     arguments = changed(steps=11, save_every=5, eval_every=3)
