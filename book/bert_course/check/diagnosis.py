@@ -1,19 +1,12 @@
 """Finding the mistake behind a wrong answer.
 
-It is the mistake that does on every case what the answer does; or two at once; or a mistake, and a fact about what is still
-wrong with it; or the mistake behind most of the wrong cases; or what is true of the numbers. Beside the last two, and a
-mistake that anybody makes, stands the line of the answer's own source that a small change puts right.
+It is the known mistake that does on every case what the answer does; or the place where the answer leaves the path of the
+right one (blame.py); or two of these at once; or the mistake behind most of the wrong cases; or what is true of the numbers.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import inspect
-import io
 import re
-import time
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,19 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from bert_course.check.differences import as_array, difference, has_digits, members
+from bert_course.check.blame import Blame, Flip, Path, Repair
+from bert_course.check.differences import has_digits
 from bert_course.check.errors import explained
-from bert_course.check.facts import RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
-from bert_course.check.mistakes import CHANGED, Mistake, build, in_some_places, pairs
-from bert_course.check.mutants import EXCHANGED, Mutant, mutants
+from bert_course.check.facts import OTHER_ORDER, RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
+from bert_course.check.follow import OutOfTime
+from bert_course.check.mistakes import Mistake, in_some_places, pairs
+from bert_course.check.mutants import mutants
 from bert_course.check.outcome import Outcome
 from bert_course.check.trial import Trial
-from bert_course.check.watch import can_be_limited, time_limit
 
 LOOSE = 1e-5  # a tolerance from which on numbers are near by chance
-SECONDS = 3  # for each search that goes through many changes, of a slow answer
-EXCHANGE = "One small change makes your answer right: exchange these two steps."
-PLACE = "One small change makes your answer right, in the line `{}`."
 
 
 @dataclass(frozen=True)
@@ -72,8 +63,8 @@ class _Search:
         self.has_effects = any(outcome.changed or outcome.seen for outcome in outcomes)
         # With what was done to memory and arguments first; where all values are right, or words, it has to be the same.
         self.right_ones = [trial.same(*both) for both in zip(outcomes, trial.expected, strict=True)]
-        words = all(isinstance(one.value, str) for one in trial.expected)
-        self.kinds = (True,) if words or all(self.right_ones) else (True, False)
+        self.words = all(isinstance(one.value, str) for one in trial.expected)
+        self.kinds = (True,) if self.words or all(self.right_ones) else (True, False)
         self.facts = Facts(trial.task.answer, *self.close)
         self.mistakes = self._that_say_something()
         # Where one number is asked for, and one that is near will do, two mistakes or a change of many come near by chance.
@@ -86,22 +77,85 @@ class _Search:
         if all(one.value is None and one.error is None for one in self.outcomes):
             return Diagnosis([], first)  # told already, and no sign of more
         if mistake := self._single(self.mistakes):
-            return Diagnosis([mistake.sentence], first)
-        place = self._place()
-        if mistake := self._single(self._mutants):
-            return Diagnosis([mistake.sentence, *place], first)
-        part, measured = self._in_part(), self._measured
-        if not place and (both := self._two_mistakes(part)):
-            return Diagnosis(["Two mistakes at once.", f"(1) {both[0]}", f"(2) {both[1]}"], first)
+            # Many mistakes have one word: where it was said, says more.
+            path = self._path() if self.words else None
+            single = path.single if path else None
+            place = path.told(single.steps) if path and single and len(single.steps) == 1 else ""
+            return Diagnosis([f"{mistake.sentence} {place}".strip()], first)
+        part = self._in_part()
+        # Where only the last digits are wrong, many changes make it right.
+        path = None if all(self.right_ones) or is_rounding(self._measured) else self._path()
+        if path:
+            found = self._followed(path, part)
+        else:
+            found = self._two_mistakes(part)
+        if found:
+            return Diagnosis(found, first)
+        measured = self._measured
         # What is true of all wrong cases, if most are wrong, says more than a mistake behind some of them.
         most = 2 * len(self.wrong) > len(self.complaints) and len(self.wrong) > 1
         if part and not (most and (measured or "").startswith("Every number")):
-            return Diagnosis([part.sentence, *place], part.explained[0])
+            return Diagnosis([part.sentence], part.explained[0])
+        if path and (single := path.single):
+            return Diagnosis([*self._strong(None), *self._told(path, single)], first)
+        if mistake := self._single(self._mutants):
+            return Diagnosis([mistake.sentence], first)
         asides = [self._which()]
         if measured == RIGHT_NUMBERS:
             measured, asides = None, [measured, *asides]
-        found = [measured] if measured else []
-        return Diagnosis([*found, *place], first, [text for text in asides if text])
+        return Diagnosis([measured] if measured else [], first, [text for text in asides if text])
+
+    # --- Following ---------------------------------------------------------------------------------------
+
+    def _path(self) -> Path | None:
+        """The answer's expressions, beside those of the right answer; None where they cannot be followed."""
+        try:
+            return Path(self.trial, self.outcomes, self.complaints)
+        except (OSError, TypeError, SyntaxError, OutOfTime):
+            return None
+
+    def _followed(self, path: Path, part: Part | None) -> list[str] | None:
+        """What the answer's own expressions say, if that is sure."""
+        single = path.single
+        if single and path.says_all(single):
+            return [*self._strong(None), *self._told(path, single)]
+        if edit := path.edit():
+            mistake = self._single(self._mutants)
+            return [*([mistake.sentence] if mistake else self._strong(part)), *edit]
+        if both := self._two_mistakes(part):
+            return both
+        if single or self._measured == OTHER_ORDER:
+            return None
+        known = part.sentence if part else ""
+        if double := path.double(known):
+            if not known or not double.mistake or double.mistake.sentence in known:
+                return self._told(path, double)
+        elif path.edits and not known:
+            return _numbered(path.edits)
+        return None
+
+    def _strong(self, part: Part | None) -> list[str]:
+        """What is known beside a place: how all numbers differ, or the mistake behind some of the wrong cases."""
+        if self._measured and is_strong(self._measured):
+            return [self._measured]
+        return [part.sentence] if part else []
+
+    def _told(self, path: Path, blame: Blame) -> list[str]:
+        """What to put right, by a mistake's sentence where one explains what came of a place."""
+        told: dict[str, tuple[str, list[Repair | Flip]]] = {}  # two calls of a function are one mistake
+        alone = self._single(self._mutants) if len(blame.steps) == 1 and not blame.mistake else None
+        for step in blame.steps:
+            mistake = alone or path.named(blame, step, [*self.mistakes, *self._mutants])
+            sentence = mistake.sentence if mistake else ""
+            told.setdefault(sentence or step.mine.place.piece.partition("(")[0], (sentence, []))[1].append(
+                step
+            )
+        texts = [f"{sentence} {path.told(steps)}".strip() for sentence, steps in told.values()]
+        if blame.mistake:
+            texts.append(blame.mistake.sentence)
+        return texts if len(texts) == 1 else _numbered(texts)
+
+    # --- Known mistakes ----------------------------------------------------------------------------------
 
     def _that_say_something(self) -> Sequence[Mistake]:
         """Where the same whole number comes out on all cases, which many do: the mistakes that say so themselves."""
@@ -109,7 +163,12 @@ class _Search:
         if not self._is_constant:
             return mistakes
         value = self.outcomes[0].value
-        written = re.compile(rf"return (?:np\.|math\.)?{value:g}(?:\.0)?$", re.MULTILINE)
+        text = (
+            re.escape(repr(value))
+            if isinstance(value, list | tuple)
+            else rf"(?:np\.|math\.)?{value:g}(?:\.0)?"
+        )
+        written = re.compile(rf"return {text}$", re.MULTILINE)
         return [
             mistake
             for mistake in mistakes
@@ -120,6 +179,8 @@ class _Search:
     def _is_constant(self) -> bool:
         """Whether the same whole number comes out on all of several cases."""
         values = [one.value for one in self.outcomes]
+        if len(values) > 2 and all(isinstance(value, list | tuple) and not len(value) for value in values):
+            return True
         if not all(isinstance(value, int | float | np.number) for value in values) or has_digits(values):
             return False
         return len(set(values)) == 1 and len(values) > 2
@@ -137,8 +198,6 @@ class _Search:
         task = self.trial.task
         of_anybody = mutants(task.answer)
         return (*in_some_places(task.answer, task.known_mistakes), *of_anybody) if of_anybody else ()
-
-    # --- One mistake ----------------------------------------------------------------------------------------
 
     def _single(self, mistakes: Sequence[Mistake]) -> Mistake | None:
         """The mistake that does on every case what the answer does."""
@@ -174,89 +233,14 @@ class _Search:
         errors = [outcome.error for outcome in self.outcomes]
         return all(error and not isinstance(error, ArithmeticError) for error in errors)
 
-    def _place(self) -> list[str]:
-        """The one line of the answer's own source at which a small change makes it right, if there is one.
-
-        Where words are asked for, or only the last digits are wrong, that may be chance.
-        """
-        by_chance = self.by_chance or is_rounding(self._measured)
-        if by_chance or self._evidence(self.wrong) < 2 * len(self.wrong) or not can_be_limited():
-            return []
-        found: dict[str, Mutant] = {}  # by the line
-        answer, end = self.outcomes[0].function, time.monotonic() + SECONDS
-        # The answer may print, and a change may be one that Python warns of.
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
-            for mutant in mutants(answer, own=True):
-                # Not all changes of all code are Python, or come to an end.
-                with contextlib.suppress(SyntaxError), time_limit(SECONDS / 15, CHANGED):
-                    changed = build(answer, mutant)
-                    if changed and self.trial.accepts(changed):
-                        found.setdefault(mutant.line, mutant)
-                if time.monotonic() > end:
-                    return []  # whether another line would do is not known
-        if len(found) != 1:
-            return []
-        ((line, mutant),) = found.items()
-        if EXCHANGED in mutant.sentence:
-            code = inspect.cleandoc(mutant.piece)  # one below the other
-            steps = [ast.get_source_segment(code, step) or "" for step in ast.parse(code).body]
-            return [EXCHANGE, *(f"`{' '.join(step.split())}`" for step in steps)]
-        piece = mutant.piece
-        return [PLACE.format(line) + (f" Look at `{piece}`." if piece != line else "")]
-
-    # --- Two ---------------------------------------------------------------------------------------------
-
-    def _two_mistakes(self, part: Part | None) -> tuple[str, str] | None:
+    def _two_mistakes(self, part: Part | None) -> list[str] | None:
         fact = is_strong(self._measured) and not self.has_effects  # which says all
         # Errors, and what is no Tensor, are told as they are, whatever the numbers would be.
         told = self._only_fails or all(self.outcomes[place].unfit for place in self.wrong)
         if told or fact or self.by_chance or len(self.mistakes) < len(self.trial.task.known_mistakes):
             return None
         both = self._pair(part)
-        if both or all(self.right_ones):
-            return both
-        return self._of_each_value() or self._mistake_and_fact()
-
-    def _of_each_value(self) -> tuple[str, str] | None:
-        """Of several returned values: two mistakes, each of which explains some of the wrong ones.
-
-        Of those that do, the two that would spoil the fewest of the others.
-        """
-        mine, right = self._values(self.outcomes), self._values(self.trial.expected)
-        if not mine or len(mine) != len(right):
-            return None
-        wrong = [n for n in range(len(right)) if not self._all_like(mine[n], right[n])]
-        if not wrong:
-            return None
-        # What a mistake explains, how many others it spoils, and its sentence.
-        found: list[tuple[set[int], int, str]] = []
-        for mistake in self.mistakes:
-            theirs = self._values(list(self.trial.with_mistake(mistake)))
-            if len(theirs) == len(mine):
-                explained = {n for n in wrong if self._all_like(mine[n], theirs[n])}
-                spoilt = sum(not self._all_like(theirs[n], right[n]) for n in range(len(right)))
-                found.append((explained, spoilt - len(explained), mistake.sentence))
-        both = [
-            (spoilt + spoilt_too, first, second)
-            for explained, spoilt, first in found
-            for explained_too, spoilt_too, second in found
-            if wrong[0] in explained and explained_too - explained and explained | explained_too == set(wrong)
-        ]
-        return min(both, key=lambda pair: pair[0])[1:] if both else None
-
-    def _values(self, outcomes: Sequence[Outcome]) -> list[list[Any]]:
-        """What was returned of each case, by place among the values; nothing where there are not several each time."""
-        of_cases = [members(one.value) for one in outcomes if one.error is None]
-        if len(of_cases) < len(self.outcomes) or not all(isinstance(one, tuple | list) for one in of_cases):
-            return []
-        count = len(of_cases[0])
-        same = count > 1 and all(len(one) == count for one in of_cases)
-        return [[one[n] for one in of_cases] for n in range(count)] if same else []
-
-    def _all_like(self, some: list[Any], others: list[Any]) -> bool:
-        return all(
-            difference(one, other, *self.close) is None for one, other in zip(some, others, strict=True)
-        )
+        return _numbered(both) if both else None
 
     def _pair(self, part: Part | None) -> tuple[str, str] | None:
         """Two mistakes that together do what the answer does.
@@ -279,64 +263,8 @@ class _Search:
                 break
         for effects in (kind for kind in self.kinds if kind in found):
             one, other = found[effects]
-            follows = "This may follow from (1). " if self._only_later_values(one) else ""
-            return one.sentence, f"{follows}{other.sentence}"
-        if not can_be_limited():
-            return None
-        with time_limit(SECONDS, CHANGED) as over:
-            for one, other, wrong in pairs(task.answer, self.mistakes, self._mutants):
-                if self._alike(self.trial.outcomes(wrong), self.kinds[-1]):
-                    return one.sentence, other.sentence
-                if over():
-                    break
+            return one.sentence, other.sentence
         return None
-
-    def _only_later_values(self, mistake: Mistake) -> bool:
-        """Whether, of several values, a mistake explains the first wrong one, and later ones are wrong in another way.
-
-        It has to spoil these as well: what it leaves alone cannot follow from it.
-        """
-        found = False
-        for outcome, right, other in zip(
-            self.outcomes, self.trial.expected, self.trial.with_mistake(mistake), strict=True
-        ):
-            values = [members(one.value) for one in (outcome, right, other)]
-            if not all(isinstance(value, tuple | list) and len(value) == len(values[0]) for value in values):
-                return False
-            wrong = [one for one in zip(*values, strict=True) if difference(one[0], one[1], *self.close)]
-            explained = [difference(came, mistakes, *self.close) is None for came, _, mistakes in wrong]
-            if wrong:  # values of this case
-                found = explained[0] and not explained[-1] and explained == sorted(explained, reverse=True)
-                spoilt = all(difference(mistakes, wanted, *self.close) for _, wanted, mistakes in wrong)
-                if not found or not spoilt:
-                    return False
-        return found
-
-    def _mistake_and_fact(self) -> tuple[str, str] | None:
-        """A mistake, and what is true of the answer's numbers beside those that the mistake gives."""
-        if is_strong(self._measured) or any(outcome.error is not None for outcome in self.outcomes):
-            return None
-        for mistake in self.mistakes:
-            others = list(self.trial.with_mistake(mistake))
-            if any(other.error is not None for other in others):
-                continue
-            apart = [
-                Wrong(outcome.value, other.value, arguments)
-                for outcome, other, arguments in zip(self.outcomes, others, self.trial.unchanged, strict=True)
-                if not self.trial.like(outcome, other)
-            ]
-            fact = self.facts.sentence(apart)
-            if fact and is_strong(fact) and not self._undone(others):
-                return mistake.sentence, f"Apart from that: {fact[0].lower()}{fact[1:]}"
-        return None
-
-    def _undone(self, others: Sequence[Outcome]) -> bool:
-        """Whether the answer's numbers are much nearer to the right ones than a mistake's: what is beside it, undoes it."""
-        mine, mistakes, right = (
-            _flat([one.value for one in of]) for of in (self.outcomes, others, self.trial.expected)
-        )
-        alike = mine.shape == mistakes.shape == right.shape
-        return alike and bool(np.abs(mine - right).sum() < np.abs(mistakes - right).sum() / 4)
 
     # --- In part -----------------------------------------------------------------------------------------
 
@@ -418,12 +346,10 @@ class _Search:
         return f"Wrong only on: {'; '.join(wrong)}."
 
 
+def _numbered(texts: Sequence[str]) -> list[str]:
+    return ["Two mistakes at once.", *(f"({number}) {text}" for number, text in enumerate(texts, 1))]
+
+
 def _says_much(came: Any, want: Any) -> bool:
     """Whether a wrong value is no chance: there are digits in it, or it is an array of some size."""
     return has_digits(came) or has_digits(want) or (isinstance(want, np.ndarray) and want.size > 4)
-
-
-def _flat(value: Any) -> np.ndarray:
-    """The numbers of a value, or of several, in order of size."""
-    several = isinstance(value, tuple | list)
-    return np.sort(np.concatenate([_flat(one) for one in value]) if several else np.ravel(as_array(value)))

@@ -244,7 +244,10 @@ def described(value: Any) -> str:
     name = type(value).__name__[:100].lstrip("_") or "value"
     try:
         text = _SHORT.repr(value)
-    except SystemExit:  # all else that a class may raise when it is asked, reprlib takes care of
+    except (
+        SystemExit,
+        ValueError,
+    ):  # a number of thousands of digits; what else a class raises, reprlib takes care of
         text = ""
     if not text or " at 0x" in text:  # an address says nothing
         return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -1,16 +1,20 @@
 """What an exercise's check does: try an answer on many inputs, and name the mistake behind a wrong one.
 
 A check knows a right answer and the typical wrong ones, written as edits of the right one (mistakes.py). A wrong answer
-that gives, on every input, what a typical wrong one gives has that mistake in it, or two that give it together: the
-learner is told the mistake, not only that a number is off. If none fits on every input, the one that explains most of
-them is named, or what was measured: the input, what came, what was expected, and what is true of the difference.
+that gives, on every input, what a typical wrong one gives has that mistake in it: the learner is told the mistake, not
+only that a number is off. If none fits, the answer is followed: each of its expressions is held against the quantities
+on the right answer's path, and the one that, put right, makes the answer right is shown (blame.py). Else what was
+measured is told: the input, what came, what was expected, and what is true of the difference.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import os
 import textwrap
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +24,7 @@ from bert_course.check import record
 from bert_course.check.cells import failed_since
 from bert_course.check.diagnosis import diagnose
 from bert_course.check.differences import described
+from bert_course.check.follow import NAME
 from bert_course.check.mistakes import source_of
 from bert_course.check.outcome import own_line
 from bert_course.check.report import Report, tell, tell_so_far
@@ -150,7 +155,8 @@ class Exercise(Task):
             watch.close()
             so_far(report)
             try:
-                diagnosis = diagnose(trial, outcomes, complaints)
+                with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
+                    diagnosis = diagnose(trial, outcomes, complaints)  # the answer may print
                 report.paragraphs, shown, report.besides = (
                     diagnosis.paragraphs,
                     diagnosis.shown,
@@ -204,12 +210,20 @@ class Exercise(Task):
 
 
 def _listing(answer: Answer) -> str:
-    """The source of an answer; comments too long for a notebook's cell are broken between words."""
+    """The source of an answer; comments too long for a notebook's cell stand above their line, or are broken between words."""
     lines: list[str] = []
-    for column, group in itertools.groupby(source_of(answer).split("\n"), _comment_at):
+    source = [part for line in source_of(answer).split("\n") for part in _with_name_above(line)]
+    for column, group in itertools.groupby(source, _comment_at):
         block = list(group)
         lines += block if column is None else _refilled(block, column)
     return "\n".join(lines)
+
+
+def _with_name_above(line: str) -> list[str]:
+    code, _, name = line.partition(f"  {NAME}")
+    indent = " " * (len(code) - len(code.lstrip()))
+    plain = f"{code}  # {name}"
+    return [line] if not name else [plain] if len(plain) <= LISTING else [f"{indent}# {name}", code]
 
 
 def _comment_at(line: str) -> int | None:

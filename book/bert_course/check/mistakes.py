@@ -117,10 +117,10 @@ def _edit(text: str) -> Edit:
     return old.strip(), new.strip()
 
 
-def build(answer: Callable[..., Any], *mistakes: Mistake) -> Callable[..., Any] | None:
-    """The answer with these mistakes in it; None if they do not go together: they change the same place, or one
-    leaves nothing for the other to change. For a single mistake that does not apply, ValueError says why."""
-    name, head, body = parts_of(answer)
+def edited(answer: Callable[..., Any], *mistakes: Mistake) -> str | None:
+    """The source of the answer with these mistakes in it; None if they do not go together: they change the same place,
+    or one leaves nothing for the other to change. For a single mistake that does not apply, ValueError says why."""
+    _, head, body = parts_of(answer)
     bodies = [mistake.body for mistake in mistakes if mistake.body]
     if len(bodies) > 1:
         return None
@@ -132,18 +132,26 @@ def build(answer: Callable[..., Any], *mistakes: Mistake) -> Callable[..., Any] 
                 f"{answer.__name__}: an edit finds nothing, or two edits overlap: {mistakes[0].edits}"
             )
         return None
+    return f"{head}\n{_replaced(text, spans)}"
+
+
+def build(answer: Callable[..., Any], *mistakes: Mistake) -> Callable[..., Any] | None:
+    """The answer with these mistakes in it; None if they do not go together."""
+    source = edited(answer, *mistakes)
+    if source is None:
+        return None
     scope = {**answer.__globals__, "right": answer}
     try:
-        exec(_compiled(f"{head}\n{_replaced(text, spans)}", f"{CHANGED} {answer.__name__}>"), scope)
+        exec(compiled(source, f"{CHANGED} {answer.__name__}>"), scope)
     except SyntaxError:
         if len(mistakes) == 1:
             raise
         return None
-    return scope[name]
+    return scope[parts_of(answer)[0]]
 
 
 @functools.lru_cache(4096)  # each wrong answer is held against the same ones
-def _compiled(source: str, file: str) -> Any:
+def compiled(source: str, file: str) -> Any:
     return compile(source, file, "exec")
 
 

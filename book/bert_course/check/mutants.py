@@ -119,7 +119,7 @@ def _operation(node: ast.BinOp, text: Text, name: Text) -> Iterator[Change]:
     elif sign in ("&", "|"):
         yield from _conditions([left, right], sign)
         for whole, parts in ((node.left, "{0} {1} ({2} {3} {4})"), (node.right, "({4} {3} {0}) {1} {2}")):
-            if isinstance(whole, ast.BinOp):
+            if isinstance(whole, ast.BinOp) and type(whole.op) in OPERATORS:
                 inner = text(whole.left), OPERATORS[type(whole.op)], text(whole.right)
                 beside = right if whole is node.left else left
                 yield parts.format(*inner, sign, beside), "brackets stand in the wrong place"

@@ -127,13 +127,25 @@ class Trial:
         for _, *values in self.task.drawn(self.seed):
             yield dict(zip(self._parameters, values, strict=False))
 
-    def outcomes(self, answer: Answer, watch: Watch | None = None) -> Iterator[Outcome]:
-        """What an answer does with each case. watch: it is a learner's, which may print, or not come to an end."""
+    def outcomes(
+        self,
+        answer: Answer,
+        watch: Watch | None = None,
+        only: Sequence[int] | None = None,
+        first: Callable[[dict[str, Any]], object] = lambda arguments: None,
+    ) -> Iterator[Outcome]:
+        """What an answer does with each case. watch: it is a learner's, which may print, or not come to an end.
+
+        only: the numbers of the cases to try, all by default. first: is called with a case's arguments before the answer.
+        """
         task = self.task
         for number, (arguments, unchanged) in enumerate(zip(self._arguments(), self.unchanged, strict=True)):
+            if only is not None and number not in only:
+                continue
             case = f"case {number + 1} of {len(self.names)}, {self.names[number]}"
             where = on_numpy() if task.observed else nullcontext()
             with where, watch.at(task.name, case) if watch else nullcontext():
+                first(arguments)
                 outcome = Outcome(
                     answer, arguments, unchanged, task.into, task.probes, task.given, task.observed
                 )
@@ -165,14 +177,15 @@ class Trial:
 
     def complaints(self, outcomes: Sequence[Outcome]) -> list[str | None]:
         """What is wrong on each case, or None."""
-        return [self._complaint(*both) for both in zip(outcomes, self.expected, strict=True)]
+        return [self.complaint(outcome, number) for number, outcome in enumerate(outcomes)]
 
     def accepts(self, answer: Answer, watch: Watch | None = None) -> bool:
         """Whether an answer is right; it is tried no further than to the first case that it is wrong on."""
-        both = zip(self.outcomes(answer, watch), self.expected, strict=False)
-        return not any(self._complaint(outcome, right) for outcome, right in both)
+        return not any(self.complaint(one, number) for number, one in enumerate(self.outcomes(answer, watch)))
 
-    def _complaint(self, outcome: Outcome, right: Outcome) -> str | None:
+    def complaint(self, outcome: Outcome, case: int) -> str | None:
+        """What is wrong with what came of a case, or None."""
+        right = self.expected[case]
         wrong = outcome.complaint(right.value, self.task.rtol, self.task.atol)
         return wrong or (other_dtype(outcome.value, right.value) if self.task.same_dtype else None)
 

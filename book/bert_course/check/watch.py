@@ -9,10 +9,8 @@ import io
 import random as python_random
 import sys
 import threading
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 import numpy as np
@@ -132,34 +130,3 @@ def silent_lapack() -> Iterator[None]:
     finally:
         for place in places:
             place["lstsq"] = fit
-
-
-def can_be_limited() -> bool:
-    """Whether there can be a time limit: not while an answer is graded, which may set no trace."""
-    try:
-        sys.settrace(sys.gettrace())
-    except PermissionError:
-        return False
-    return True
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float, files: str) -> Iterator[Callable[[], bool]]:
-    """Whether the time is over; then code whose file name begins with `files` raises TimeoutError at its next line."""
-    end, before = time.monotonic() + seconds, sys.gettrace()
-
-    def over() -> bool:
-        return time.monotonic() > end
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(files) or frame.f_code.co_name == "<module>":
-            return None  # a definition takes no time
-        if over():
-            raise TimeoutError(f"not done within {seconds} s")
-        return trace
-
-    sys.settrace(trace)
-    try:
-        yield over
-    finally:
-        sys.settrace(before)

@@ -109,9 +109,9 @@ The gradient ends at .data. Mean and variance move when x moves, so their gradie
 """,
 )
 def add_norm(x, y, gain, bias, eps):
-    total = x + y
-    centred = total - total.mean(axis=-1, keepdims=True)
-    variance = (centred**2).mean(axis=-1, keepdims=True)
+    total = x + y  #: the input plus the sub-layer's output
+    centred = total - total.mean(axis=-1, keepdims=True)  #: each token's row minus its own mean
+    variance = (centred**2).mean(axis=-1, keepdims=True)  #: each row's variance, without eps
     return centred / (variance + eps) ** 0.5 * gain + bias
 
 
@@ -207,17 +207,17 @@ The variance is the sum of squares over d, not over d - 1.
 """,
 )
 def layer_norm(x, gain, bias, eps):
-    centred = x.data - x.data.mean(axis=-1, keepdims=True)
-    size = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
-    x_hat = centred / size
+    centred = x.data - x.data.mean(axis=-1, keepdims=True)  #: each token's row minus its own mean
+    size = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)  #: each row's divisor, √(σ² + ε)
+    x_hat = centred / size  #: x̂, the normalised rows, before gain and bias
 
     def backward(dy):
-        g = dy * gain.data  # what reaches x_hat
-        mean = g.mean(axis=-1, keepdims=True)
-        share = x_hat * (g * x_hat).mean(axis=-1, keepdims=True)
-        dx = (g - mean - share) / size
-        tokens = tuple(range(x.ndim - 1))  # every axis but the last
-        return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens)
+        g = dy * gain.data  #: the gradient for x̂, through the gain
+        mean = g.mean(axis=-1, keepdims=True)  #: the term of the mean: each row's mean of g
+        share = x_hat * (g * x_hat).mean(axis=-1, keepdims=True)  #: the term of the divisor, along x̂
+        dx = (g - mean - share) / size  #: the gradient for x, row by row
+        tokens = tuple(range(x.ndim - 1))  #: every axis but the last
+        return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens)  #: the gradients for x, gain and bias
 
     return Tensor.from_op(x_hat * gain.data + bias.data, (x, gain, bias), backward)
 
@@ -271,12 +271,12 @@ The sub-layer writes the change with the wrong sign.
 """,
 )
 def overwrite(X, source, target):
-    d = X.shape[-1]
-    W = np.zeros((d, d))  # from row i to column j: what feature i writes into feature j
-    W[target, target] = -1
-    W[source, target] = 1
-    total = X + X @ W
-    centred = total - total.mean(axis=-1, keepdims=True)
+    d = X.shape[-1]  #: the number of features
+    W = np.zeros((d, d))  #: W, from feature i (row) to j (column), still 0
+    W[target, target] = -1  #: the entry that removes the old feature
+    W[source, target] = 1  #: the entry that writes the copy
+    total = X + X @ W  #: each token plus its change, not yet normalised
+    centred = total - total.mean(axis=-1, keepdims=True)  #: each token's row minus its own mean
     return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-12)
 
 
@@ -388,8 +388,8 @@ Return a name, or "none" if no test fails.
 def first_fault(norm):
     rng = np.random.default_rng(0)
     same = np.allclose
-    x = rng.standard_normal((3, 4, 5)) + 2  # a mean that shows if it stays
-    z, v = norm(x, 1e-12), x.var(axis=-1)
+    x = rng.standard_normal((3, 4, 5)) + 2  #: rows with a mean that shows if it stays
+    z, v = norm(x, 1e-12), x.var(axis=-1)  #: the output with a tiny eps, and the rows' variances
     if not same(norm(x[:1, :1], 1e-12), z[:1, :1]):
         return "neighbours"
     if not same(z.mean(axis=-1), 0):

@@ -110,10 +110,10 @@ The numbers in dy do not come into your answer. What the copies get is in dy: ad
 )
 def unbroadcast(dy, shape):
     while dy.ndim > len(shape):
-        dy = dy.sum(axis=0)  # an axis that was put in front
-    for i, n in enumerate(shape):
+        dy = dy.sum(axis=0)  #: the gradient, summed over an axis added in front
+    for i, n in enumerate(shape):  #: each axis of the array, with its length
         if n == 1:
-            dy = dy.sum(axis=i, keepdims=True)  # it keeps its length of 1
+            dy = dy.sum(axis=i, keepdims=True)  #: the gradient, summed to length 1 along this axis
     return dy
 
 
@@ -174,8 +174,8 @@ x comes back as it was: each token has to be cut, (B, L, d_model) -> (B, h, L, d
 """,
 )
 def heads_of_batch(x, h):
-    B, L, d_model = x.shape
-    parts = x.reshape(B, L, h, d_model // h)  # each token is cut; nothing moves
+    B, L, d_model = x.shape  #: the counts of sequences, tokens, and numbers per token
+    parts = x.reshape(B, L, h, d_model // h)  #: each token cut into h parts, nothing moved, (B, L, h, d_k)
     return parts.transpose(0, 2, 1, 3)
 
 
@@ -187,6 +187,7 @@ def _rule_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         yield f"L = {length}, d_model = {d_model}, windows of {n}", length, d_model, n
     length, d_model = (int(m) for m in rng.integers(10, 100, 2))
     yield f"L = {length}, d_model = {d_model}, windows of 6", length, d_model, 6
+    yield "L = 5, d_model = 3, windows of 1", 5, 3, 1
 
 
 @exercise(
@@ -232,13 +233,15 @@ The first axis counts the windows and the second the tokens in one: yours are ex
     (L - n + 1, n, d_model) -> (n, L - n + 1, d_model)
 Shape and strides are exchanged: the shape comes first.
     return shape, strides -> return strides, shape
+For windows of one token you leave out the axis within a window. The view has three axes for every n, and for n = 1 the second has length 1.
+    strides = (d_model, d_model, 1) -> strides = (d_model, d_model, 1) if n > 1 else (d_model, 1) ; shape = (L - n + 1, n, d_model) -> shape = (L - n + 1, n, d_model) if n > 1 else (L, d_model)
 Those are the strides of the tokens themselves, (L, d_model). A window needs an axis of its own.
     strides = (d_model, d_model, 1) -> strides = (d_model, 1)
 """,
 )
 def window_rule(L, d_model, n):
-    shape = (L - n + 1, n, d_model)
-    strides = (d_model, d_model, 1)  # the next window and the next token are equally far
+    shape = (L - n + 1, n, d_model)  #: the shape: windows, tokens in a window, d_model
+    strides = (d_model, d_model, 1)  #: strides in entries, equal for windows and tokens
     return shape, strides
 
 
@@ -295,10 +298,10 @@ That counts the copies. What they get is in dy: add it up.
 """,
 )
 def window_adjoint(dy):
-    windows, n, d_model = dy.shape
-    dx = np.zeros((windows + n - 1, d_model), dtype=dy.dtype)
-    for i in range(n):
-        dx[i : i + windows] += dy[:, i]  # place i of window w is token w + i
+    windows, n, d_model = dy.shape  #: the counts of windows, tokens in one, d_model
+    dx = np.zeros((windows + n - 1, d_model), dtype=dy.dtype)  #: zeros, a row for each token
+    for i in range(n):  #: every position within a window
+        dx[i : i + windows] += dy[:, i]  #: what token w + i gets from window w
     return dx
 
 
@@ -386,6 +389,6 @@ You look at the first tokens only, and in a long text the others are right furth
 def right_by_luck(L, h, d_k):
     # The row of head i and token t is right if i + h t = L i + t, that is t (h - 1) = i (L - 1): the whole points on
     # the line from (0, 0) to (h - 1, L - 1). The gaps between them are as many as the greatest common divisor.
-    gaps = math.gcd(h - 1, L - 1)
-    rows = gaps + 1
+    gaps = math.gcd(h - 1, L - 1)  #: the number of gaps between neighbouring right rows
+    rows = gaps + 1  #: the number of right rows, one more than gaps
     return rows * d_k

@@ -39,6 +39,10 @@ def _look_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     score, h, H, *others = draw("dot", 6, 6, 2, np.float64, 30.0)
     yield "dot, scores in the thousands", score, np.abs(h), np.abs(H), *others
     yield "dot, scores in the thousands below 0", score, np.abs(h), -4 * np.abs(H), *others
+    score, h, H, words, *others = draw("dot", 5, 4, 2, np.float64, 20.0)
+    h = np.abs(h) + 20
+    H[~words] = 2 * h
+    yield "padding with by far the largest score", score, h, H, words, *others
 
 
 @exercise(
@@ -90,21 +94,23 @@ You take the state with the largest weight. The context is the sum of all states
 Large scores overflow. Subtract the largest score before the exponential.
     scores - scores.max() -> scores
     np.where(words, scores, -np.inf) -> scores ; np.exp(scores - scores.max()) -> np.exp(scores) * words
+You subtract the largest score of all positions. Where padding has by far the largest, the exponentials of all words become 0. Subtract the largest score of the words.
+    np.where(words, scores, -np.inf) -> scores ; np.exp(scores - scores.max()) -> np.exp(scores - scores.max()) * words
 You divide the dot products by the root of the states' length. Luong's scores have no such factor, although chapter `one_head`'s have it.
     scores = H @ h -> scores = H @ h / np.sqrt(len(h))
 """,
 )
 def look_at_source(score, h, H, words, W_a, U_a, v):
     if score == "dot":
-        scores = H @ h  # (S,)
+        scores = H @ h  #: the dot products with each state of the encoder, (S,)
     elif score == "general":
-        scores = h @ W_a @ H.T
+        scores = h @ W_a @ H.T  #: the general scores, one for each source position
     else:
-        scores = np.tanh(h @ W_a.T + H @ U_a.T) @ v
-    scores = np.where(words, scores, -np.inf)
+        scores = np.tanh(h @ W_a.T + H @ U_a.T) @ v  #: the additive scores, (S,)
+    scores = np.where(words, scores, -np.inf)  #: the scores, minus infinity at padding
     with np.errstate(over="ignore", invalid="ignore"):
-        e = np.exp(scores - scores.max())
-        a = e / e.sum()
+        e = np.exp(scores - scores.max())  #: the exponentials of the shifted scores
+        a = e / e.sum()  #: the weights, which sum to 1 over the words
     return a, a @ H
 
 
@@ -165,13 +171,13 @@ The order is dh, dH, dW_a.
 """,
 )
 def general_gradients(h, H, W_a, dc):
-    scores = h @ W_a @ H.T  # (S,)
-    a = softmax(scores)
-    da = H @ dc
-    ds = a * (da - a @ da)
-    dh = W_a @ (ds @ H)
-    dH = np.outer(a, dc) + np.outer(ds, h @ W_a)
-    dW_a = np.outer(h, ds @ H)
+    scores = h @ W_a @ H.T  #: the general scores, one for each encoder state, (S,)
+    a = softmax(scores)  #: the weights, which sum to 1
+    da = H @ dc  #: the gradient of the weights
+    ds = a * (da - a @ da)  #: the gradient of the scores, back through softmax
+    dh = W_a @ (ds @ H)  #: the gradient of the decoder's state
+    dH = np.outer(a, dc) + np.outer(ds, h @ W_a)  #: the encoder states' gradient, both parts
+    dW_a = np.outer(h, ds @ H)  #: the gradient of W_a, one row per entry of h
     return dh, dH, dW_a
 
 
@@ -220,8 +226,8 @@ Each decoder's state attends to the word at its own position. The wanted word is
 """,
 )
 def attend_to(asks, H, wanted):
-    scores = 100 * np.eye(len(H))[wanted]  # (T, S)
-    W_a = np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T  # (n, n)
+    scores = 100 * np.eye(len(H))[wanted]  #: wanted scores, large at wanted[t], (T, S)
+    W_a = np.linalg.pinv(asks) @ scores @ np.linalg.pinv(H).T  #: a matrix that gives them, (n, n)
     return softmax(asks @ W_a @ H.T).round(2)
 
 
@@ -287,12 +293,12 @@ You return "none" for every function.
 )
 def fault_in_look(step):
     rng = np.random.default_rng(0)
-    T, S, n = 3, 5, 4
-    e, h, H = (rng.standard_normal((rows, n)) for rows in (T, T, S))
-    W_c, words = rng.standard_normal((2 * n, n)), np.ones(S, bool)
-    words[-2:] = False
-    given = step(e, h, H, words, W_c)
-    for name in FAULTS:
+    T, S, n = 3, 5, 4  #: the numbers of steps and positions, the length of states
+    e, h, H = (rng.standard_normal((rows, n)) for rows in (T, T, S))  #: a random input
+    W_c, words = rng.standard_normal((2 * n, n)), np.ones(S, bool)  #: random weights, all words
+    words[-2:] = False  #: padding at the last two positions
+    given = step(e, h, H, words, W_c)  #: what the given function returns for this input
+    for name in FAULTS:  #: every name of the exercise's list
         if np.allclose(given, _decoder(name)(e, h, H, words, W_c)):
             return name
     return "none"
@@ -366,9 +372,9 @@ You return only the word. Return the word and its share.
 )
 def least_aligned(A, words, gold, least):
     found: dict[str, list[bool]] = {}
-    for row, word, places in zip(A, words, gold):  # noqa: B905
+    for row, word, places in zip(A, words, gold):  # noqa: B905  #: each target word's weights
         if places:
-            found.setdefault(word, []).append(int(row.argmax()) in places)
-    shares = {word: float(np.mean(hits)) for word, hits in found.items() if len(hits) >= least}
-    word = min(shares, key=lambda word: shares[word])
+            found.setdefault(word, []).append(int(row.argmax()) in places)  #: whether this one is aligned
+    shares = {word: float(np.mean(hits)) for word, hits in found.items() if len(hits) >= least}  #: the shares
+    word = min(shares, key=lambda word: shares[word])  #: the word of the smallest share
     return word, shares[word]

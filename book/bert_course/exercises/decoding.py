@@ -76,6 +76,7 @@ def _greedy_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         model, source, _ = draw(10, 4, 60)
         written = _words_written(model, source)
     yield "10 words, the end token one step too late", model, source, written
+    yield "a long text, less probable than any float", *draw(3000, 4, 95, end_at=1000, size=0.001)
 
 
 @exercise(
@@ -102,6 +103,8 @@ You add up logits. A logit is not a log-probability: subtract the logarithm of t
     total += float(log_p[last]) -> total += float(z[last]) || total += float(logits[0, last])
 You add up probabilities. The probability of a text is a product, so its logarithm is a sum of logarithms.
     total += float(log_p[last]) -> total += float(np.exp(log_p[last]))
+You multiply the probabilities and take the logarithm at the end. The product of a long text is too small for a float and becomes 0. Add up the logarithms.
+    model.start_token, [], 0.0 -> model.start_token, [], 1.0 ; total += float(log_p[last]) -> total *= float(np.exp(log_p[last])) ; return ids, total -> return ids, float(np.log(total))
 You return the probability. Return its logarithm.
     return ids, total -> return ids, float(np.exp(total))
 You leave out the end token's log P. Without it, a beginning would count like a finished text.
@@ -129,18 +132,18 @@ You give the mean of the words' log P. The logarithm of a product is the sum.
 """,
 )
 def write_greedily(model, source, max_length):
-    state = model.start(model.encode(source))
-    last, ids, total = model.start_token, [], 0.0
-    for _ in range(max_length):
-        logits, state = model.step(state, np.array([last]))
+    state = model.start(model.encode(source))  #: the state before the first step
+    last, ids, total = model.start_token, [], 0.0  #: the start token, no words, and 0
+    for _ in range(max_length):  #: every step, max_length at most
+        logits, state = model.step(state, np.array([last]))  #: next logits and state
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            z = logits[0] - logits[0].max()
-            log_p = z - np.log(np.exp(z).sum())
-        last = int(log_p.argmax())
-        total += float(log_p[last])
+            z = logits[0] - logits[0].max()  #: the logits less the largest of them
+            log_p = z - np.log(np.exp(z).sum())  #: log P of every token
+        last = int(log_p.argmax())  #: the id of the most probable token
+        total += float(log_p[last])  #: the choice's log P, the end token's too
         if last == model.end_token:
             break
-        ids.append(last)
+        ids.append(last)  #: the chosen word, which is no end token
     return ids, total
 
 
@@ -193,14 +196,14 @@ You give the answer for the widths k and k + 1 only. The exercise also asks for 
 """,
 )
 def crowd_out(k):
-    first = {f"a{i}": 1.3 for i in range(k - 1)} | {"b": 1.05, "c": 1.0}
-    goods = {"b": {"z": 0.4}, "c": {"y": 0.5, "z": 0.5}}
-    tree = {"": {word: weight / sum(first.values()) for word, weight in first.items()}}
-    for word in first:
-        tree[word] = _filled(goods.get(word, {"y": 0.5}))
-        for second in tree[word]:
-            text = f"{word} {second}"
-            tree[text] = {"end": 1.0} if text == "b z" else _filled({})
+    first = {f"a{i}": 1.3 for i in range(k - 1)} | {"b": 1.05, "c": 1.0}  #: first words' weights
+    goods = {"b": {"z": 0.4}, "c": {"y": 0.5, "z": 0.5}}  #: probable words after b and c
+    tree = {"": {word: weight / sum(first.values()) for word, weight in first.items()}}  #: the probabilities
+    for word in first:  #: every first word
+        tree[word] = _filled(goods.get(word, {"y": 0.5}))  #: second words, most of them rare
+        for second in tree[word]:  #: every word that may come second
+            text = f"{word} {second}"  #: the beginning of two words
+            tree[text] = {"end": 1.0} if text == "b z" else _filled({})  #: one third word, or many
     return widths_that_find_it(tree, (1, k, k + 1))
 
 
@@ -270,11 +273,11 @@ You multiply by a brevity penalty, but the translation is as long as the referen
 )
 def bleu_with_one_mistake(T, t):
     shares = []
-    for n in (1, 2, 3, 4):
-        total = T - n + 1
-        first, last = max(0, t - n + 1), min(t, T - n)
-        lost = last - first + 1
+    for n in (1, 2, 3, 4):  #: the lengths of the n-grams
+        total = T - n + 1  #: the number of n-grams of this length
+        first, last = max(0, t - n + 1), min(t, T - n)  #: the first and last start of a lost n-gram
+        lost = last - first + 1  #: the number of n-grams that contain position t
         if total <= lost:
-            return 0.0
-        shares.append((total - lost) / total)
+            return 0.0  #: the BLEU if no n-gram of this length is right
+        shares.append((total - lost) / total)  #: the share of n-grams that are right
     return 100 * float(np.prod(shares) ** 0.25)

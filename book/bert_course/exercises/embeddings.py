@@ -103,7 +103,7 @@ You normalise the sum. LayerNorm comes after this function, not inside it.
 """,
 )
 def embed(input_ids, token_type_ids, W_T, W_S, W_P):
-    L = input_ids.shape[1]
+    L = input_ids.shape[1]  #: the number of tokens in each sequence
     return W_T[input_ids] + W_S[token_type_ids] + W_P[:L]
 
 
@@ -216,20 +216,20 @@ Your lists come in the wrong order. Return the pieces, the segments, the mask.
 """,
 )
 def pack(first, second, length):
-    room = length - 3  # for the texts, beside [CLS] and two [SEP]
-    keep_first, keep_second = len(first), len(second)
+    room = length - 3  #: the room for the texts, beside [CLS] and two [SEP]
+    keep_first, keep_second = len(first), len(second)  #: both texts' lengths, before any cut
     if keep_first + keep_second > room:
-        half = room // 2
+        half = room // 2  #: half of the room, rounded down
         if keep_first > keep_second:
-            keep_second = min(keep_second, half)
-            keep_first = room - keep_second
+            keep_second = min(keep_second, half)  #: how many pieces the second text keeps, at most half
+            keep_first = room - keep_second  #: the rest of the room, for the first text
         else:
-            keep_first = min(keep_first, half)
-            keep_second = room - keep_first
-    tokens = ["[CLS]", *first[:keep_first], "[SEP]", *second[:keep_second], "[SEP]"]
-    padding = length - len(tokens)
-    types = [0] * (keep_first + 2) + [1] * (keep_second + 1) + [0] * padding
-    mask = [1] * len(tokens) + [0] * padding
+            keep_first = min(keep_first, half)  #: how many pieces the first text keeps, at most half
+            keep_second = room - keep_first  #: the rest of the room, for the second text
+    tokens = ["[CLS]", *first[:keep_first], "[SEP]", *second[:keep_second], "[SEP]"]  #: the tokens, unpadded
+    padding = length - len(tokens)  #: the number of [PAD] at the end
+    types = [0] * (keep_first + 2) + [1] * (keep_second + 1) + [0] * padding  #: the segments, 0 for padding
+    mask = [1] * len(tokens) + [0] * padding  #: the mask: 1 for tokens, 0 for padding
     return tokens + [PAD] * padding, types, mask
 
 
@@ -293,9 +293,9 @@ You look up the ids of the first sequence for all sequences.
 )
 def look_up(W, ids):
     def backward(dX):
-        dW = np.zeros_like(W.data)
-        np.add.at(dW, ids, dX)  # a sum over all places with that id
-        return (dW,)
+        dW = np.zeros_like(W.data)  #: a row of zeros for every piece, (V, d_model)
+        np.add.at(dW, ids, dX)  #: the sum of dX over all places of each id
+        return (dW,)  #: the gradient for the table, the only parent
 
     return Tensor.from_op(W.data[ids], (W,), backward)
 
@@ -401,15 +401,15 @@ Return the name of the rule, or "none" if no rule is broken.
 def packing_fault(tokens, types, mask):
     if not len(tokens) == len(types) == len(mask):
         return "lengths"
-    real = [token for token in tokens if token != PAD]
+    real = [token for token in tokens if token != PAD]  #: the tokens without padding
     if real[0] != "[CLS]" or real.count("[CLS]") != 1:
         return "cls"
     if real[-1] != "[SEP]" or real.count("[SEP]") != 2:
         return "sep"
     if mask != [int(token != PAD) for token in tokens]:
         return "mask"
-    end = tokens.index("[SEP]") + 1  # of the first text
-    right_types = [0] * end + [1] * (len(real) - end) + [0] * (len(tokens) - len(real))
+    end = tokens.index("[SEP]") + 1  #: the end of the first text, behind its [SEP]
+    right_types = [0] * end + [1] * (len(real) - end) + [0] * (len(tokens) - len(real))  #: the right segments
     if types != right_types:
         return "segments"
     return "none"
@@ -472,7 +472,7 @@ Your width falls below 1, the smallest width.
 """,
 )
 def even_width(V, N):
-    d = 1
+    d = 1  #: the first width to try, the smallest
     while (V + 512 + 2 + 2) * d > N * (12 * d**2 + 13 * d) + d**2 + d:
-        d += 1
+        d += 1  #: one more, for the next width to try
     return d

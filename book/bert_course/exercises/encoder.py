@@ -90,7 +90,7 @@ You multiply by the matrix twice. The pooler multiplies by it once.
 """,
 )
 def pool(X, W, b):
-    first = X[:, 0]  # (B, d_model), [CLS] of each sequence
+    first = X[:, 0]  #: the row of [CLS] in each sequence, (B, d_model)
     return (first @ W + b).tanh()
 
 
@@ -191,13 +191,13 @@ Add up the numbers of all parts.
 """,
 )
 def parameter_count(V, d_model, N, d_ff, L_max):
-    square = d_model * d_model
-    norm = 2 * d_model
-    embeddings = (V + 2 + L_max) * d_model + norm
-    attention = 4 * (square + d_model) + norm
-    feed_forward = 2 * d_model * d_ff + d_ff + d_model + norm
-    layer = attention + feed_forward
-    pooler = square + d_model
+    square = d_model * d_model  #: the numbers in a matrix (d_model, d_model)
+    norm = 2 * d_model  #: the numbers in one LayerNorm, gain and bias
+    embeddings = (V + 2 + L_max) * d_model + norm  #: the parameters of three tables and one LayerNorm
+    attention = 4 * (square + d_model) + norm  #: the parameters of attention and the LayerNorm after it
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model + norm  #: parameters of feed-forward and a LayerNorm
+    layer = attention + feed_forward  #: the parameters of one layer
+    pooler = square + d_model  #: the parameters of the pooler, matrix and bias
     return embeddings + N * layer + pooler
 
 
@@ -332,10 +332,10 @@ You change the loaded weights while you try. A later try then begins with what a
 """,
 )
 def transposed(run, loaded, expected):
-    square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
-    for size in range(len(square) + 1):
-        for names in itertools.combinations(square, size):
-            weights = {name: W.T if name in names else W for name, W in loaded.items()}
+    square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]  #: all square W
+    for size in range(len(square) + 1):  #: how many names to try, the smallest number first
+        for names in itertools.combinations(square, size):  #: all choices of that many square matrices
+            weights = {name: W.T if name in names else W for name, W in loaded.items()}  #: the weights to try
             if np.allclose(run(weights), expected):
                 return sorted(names)
     return None  # the weights are other ones
@@ -409,7 +409,7 @@ The width of the feed-forward part is given as d_ff. It need not be 4 d_model.
 """,
 )
 def vocabulary_for_half(d_model, N, d_ff, L_max):
-    square = d_model * d_model
-    layer = 4 * square + 4 * d_model + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
-    others = (2 + L_max + 2) * d_model + N * layer + square + d_model
+    square = d_model * d_model  #: the numbers in a matrix (d_model, d_model)
+    layer = 4 * square + 4 * d_model + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model  #: one whole layer
+    others = (2 + L_max + 2) * d_model + N * layer + square + d_model  #: all parameters but the table
     return -(-others // d_model)

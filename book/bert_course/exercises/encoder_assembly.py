@@ -166,14 +166,14 @@ You return the first text alone. The batch's axis stays: (B, L, d_model) and (B,
 """,
 )
 def bert(batch, parts, model):
-    eps = model["eps"]
-    tables = model["W_T"], model["W_S"], model["W_P"]
-    X = parts.embed(batch["input_ids"], batch["token_type_ids"], *tables)  # (B, L, d_model)
-    X = parts.layer_norm(X, *model["norm"], eps)
-    mask = parts.padding_mask(batch["attention_mask"], X.dtype)  # (B, 1, 1, L)
-    for layer in model["layers"]:
-        Y = parts.multi_head(X, layer["attention"], model["h"], mask)
-        X = parts.add_norm(X, Y, *layer["attention_norm"], eps)
-        Y = parts.feed_forward(X, *layer["feed_forward"])
-        X = parts.add_norm(X, Y, *layer["output_norm"], eps)
+    eps = model["eps"]  #: the ε of every LayerNorm
+    tables = model["W_T"], model["W_S"], model["W_P"]  #: the tables of tokens, segments and positions
+    X = parts.embed(batch["input_ids"], batch["token_type_ids"], *tables)  #: the embeddings, (B, L, d_model)
+    X = parts.layer_norm(X, *model["norm"], eps)  #: the normalised embeddings, (B, L, d_model)
+    mask = parts.padding_mask(batch["attention_mask"], X.dtype)  #: the padding mask, (B, 1, 1, L)
+    for layer in model["layers"]:  #: the weights of every layer, first to last
+        Y = parts.multi_head(X, layer["attention"], model["h"], mask)  #: what attention returns for X
+        X = parts.add_norm(X, Y, *layer["attention_norm"], eps)  #: the output of the first add & norm
+        Y = parts.feed_forward(X, *layer["feed_forward"])  #: what the feed-forward part returns for X
+        X = parts.add_norm(X, Y, *layer["output_norm"], eps)  #: the output of the whole layer
     return X, parts.pool(X, *model["pooler"])

@@ -135,9 +135,9 @@ The last rows of `out` are not written: your blocks, or your loop, end before th
 """,
 )
 def softmax_gradient_into(dy, y, out):
-    np.multiply(dy, y, out=out)
-    along = out.sum(axis=-1, keepdims=True)  # (n, 1)
-    np.subtract(dy, along, out=out)
+    np.multiply(dy, y, out=out)  #: the products of dy and y, entry by entry
+    along = out.sum(axis=-1, keepdims=True)  #: the sum of dy times y in each row, (n, 1)
+    np.subtract(dy, along, out=out)  #: dy minus the row's sum of dy times y
     np.multiply(out, y, out=out)
 
 
@@ -233,14 +233,14 @@ That is the softmax of the scores: the scores themselves are asked for.
 """,
 )
 def scores_without_copies(q, k, h):
-    B, L, d_model = q.shape
-    d_k = d_model // h
-    q = q.reshape(B, L, h, d_k)  # a view
-    k = k.reshape(B, L, h, d_k)
-    q = q.transpose(0, 2, 1, 3)
-    k = k.transpose(0, 2, 1, 3)
-    scores = q @ k.swapaxes(-1, -2)  # (B, h, L, L)
-    scores /= math.sqrt(d_k)
+    B, L, d_model = q.shape  #: the numbers of texts, tokens and features
+    d_k = d_model // h  #: the length of one head's queries and keys
+    q = q.reshape(B, L, h, d_k)  #: a view of the queries with heads, (B, L, h, d_k)
+    k = k.reshape(B, L, h, d_k)  #: a view of the keys with heads, (B, L, h, d_k)
+    q = q.transpose(0, 2, 1, 3)  #: each head's queries, (B, h, L, d_k)
+    k = k.transpose(0, 2, 1, 3)  #: each head's keys, (B, h, L, d_k)
+    scores = q @ k.swapaxes(-1, -2)  #: each head's scores, not yet scaled, (B, h, L, L)
+    scores /= math.sqrt(d_k)  #: the scale, the root of one head's length
     return scores
 
 
@@ -366,10 +366,10 @@ That is one number, the sum of all entries: the sum of the arrays has their shap
 """,
 )
 def add_up(contributions):
-    total = contributions[0]
+    total = contributions[0]  #: the first contribution, which is borrowed
     if len(contributions) > 1:
-        total = total + contributions[1]  # an array of our own
-        for one in contributions[2:]:
+        total = total + contributions[1]  #: a new array, the sum of the first two
+        for one in contributions[2:]:  #: every contribution from the third on
             total += one
     return total
 
@@ -438,5 +438,5 @@ Where a row is longer than `most`, each row is a block of its own. All rows in o
 """,
 )
 def row_blocks(n, m, most):
-    rows = max(1, most // m)
+    rows = max(1, most // m)  #: the rows of a full block, at least one
     return [(first, min(first + rows, n)) for first in range(0, n, rows)]

@@ -69,17 +69,17 @@ The first of the six inputs is the embeddings, states[0], and not the output of 
 )
 def six_inputs(states, k, s_last, s_all):
     def softmax(s):
-        e = np.exp(s - s.max())
-        return e / e.sum()
+        e = np.exp(s - s.max())  #: the exponentials of the scores less the largest
+        return e / e.sum()  #: the weights of the sum, which sum to 1
 
-    last = states[-k:]
+    last = states[-k:]  #: the outputs of the last k layers
     return [
-        states[0],
-        states[-2],
-        states[-1],
-        sum(w * x for w, x in zip(softmax(s_last), last, strict=True)),
-        np.concatenate(last, axis=-1),
-        sum(w * x for w, x in zip(softmax(s_all), states[1:], strict=True)),
+        states[0],  #: the embeddings
+        states[-2],  #: the output of the second-to-last layer
+        states[-1],  #: the output of the last layer
+        sum(w * x for w, x in zip(softmax(s_last), last, strict=True)),  #: the last k layers' weighted sum
+        np.concatenate(last, axis=-1),  #: the last k layers side by side, (L, k d)
+        sum(w * x for w, x in zip(softmax(s_all), states[1:], strict=True)),  #: all N layers' weighted sum
     ]
 
 
@@ -128,8 +128,8 @@ Your rows are interleaved: the concatenation has all numbers of the first layer,
 """,
 )
 def mix_as_matrix(W, s, gamma):
-    e = np.exp(s - s.max())
-    w = e / e.sum()
+    e = np.exp(s - s.max())  #: the exponentials of the scores less the largest, (n,)
+    w = e / e.sum()  #: the weights of the layers, which sum to 1, (n,)
     return np.concatenate([gamma * w_l * W for w_l in w], axis=0)
 
 
@@ -189,11 +189,11 @@ A token without a label gets a class, because its word has one elsewhere. It has
 )
 def control_labels(ids, labels, seed):
     rng = np.random.default_rng(seed)
-    asked = labels != -100
-    found = np.full_like(labels, -100)
-    words, inverse = np.unique(ids[asked], return_inverse=True)
-    drawn = rng.choice(labels[asked], size=len(words))
-    found[asked] = drawn[inverse]
+    asked = labels != -100  #: the tokens that have a label, (n,)
+    found = np.full_like(labels, -100)  #: no label for any token yet, (n,)
+    words, inverse = np.unique(ids[asked], return_inverse=True)  #: the different words, and each token's word
+    drawn = rng.choice(labels[asked], size=len(words))  #: one class for each different word
+    found[asked] = drawn[inverse]  #: the class of each labelled token's word
     return found
 
 
@@ -329,7 +329,7 @@ Your n is one too small. There, features are not cheaper yet.
 """,
 )
 def break_even(encoder, reader, head):
-    saved = encoder + head - reader
+    saved = encoder + head - reader  #: the weights trained in fine-tuning, less those of the reader
     if saved <= 0:
         return 0
     return encoder // (3 * saved) + 1

@@ -86,8 +86,8 @@ The gradient ends at .data, so the first layer would never learn. Everything her
 """,
 )
 def feed_forward(X, W_1, b_1, W_2, b_2):
-    H = X @ W_1 + b_1  # (..., d_ff)
-    A = ops.gelu(H)
+    H = X @ W_1 + b_1  #: the first linear layer's output, bias included, (..., d_ff)
+    A = ops.gelu(H)  #: GELU of each entry of H, (..., d_ff)
     return A @ W_2 + b_2
 
 
@@ -170,13 +170,13 @@ The 1 is subtracted. Φ(x) = (1 + erf(x / √2)) / 2.
 """,
 )
 def gelu(H):
-    x = H.data
-    share = 0.5 * (1 + erf(x / math.sqrt(2)))  # Φ(x), of x that passes
-    bell = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)  # φ(x)
+    x = H.data  #: the numbers in H, an array
+    share = 0.5 * (1 + erf(x / math.sqrt(2)))  #: Φ(x), the share of x that passes
+    bell = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)  #: φ(x), the slope of Φ at x
 
     def backward(dA):
-        slope = share + x * bell
-        return (dA * slope,)
+        slope = share + x * bell  #: the slope of GELU at its input
+        return (dA * slope,)  #: dH, the gradient for H, in a tuple
 
     return Tensor.from_op(x * share, (H,), backward)
 
@@ -249,11 +249,11 @@ Only the units that let b through are scaled back: a - b comes out as many times
 """,
 )
 def larger_of_two(X):
-    s = 1000.0
-    W_1 = s * np.array([[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]])  # a - b, b, -b
-    b_1 = np.zeros(3)
-    W_2 = np.array([[1.0], [1.0], [-1.0]]) / s
-    b_2 = np.zeros(1)
+    s = 1000.0  #: a factor that makes the bend sharp
+    W_1 = s * np.array([[1.0, 0.0, 0.0], [-1.0, 1.0, -1.0]])  #: the weights for a - b, b and -b
+    b_1 = np.zeros(3)  #: biases of 0 for the three inner units
+    W_2 = np.array([[1.0], [1.0], [-1.0]]) / s  #: the units' signs, with the factor of W_1 taken back
+    b_2 = np.zeros(1)  #: a bias of 0 for the one output
     return _feed_forward(X, W_1, b_1, W_2, b_2)[:, 0]
 
 
@@ -369,13 +369,13 @@ Return the name of the test, or "none" if no test fails.
 )
 def first_alarm(network):
     rng = np.random.default_rng(0)
-    X, other = rng.standard_normal((2, 7, 16))
-    order = np.array([3, 6, 0, 5, 1, 4, 2])
+    X, other = rng.standard_normal((2, 7, 16))  #: two inputs of 7 tokens
+    order = np.array([3, 6, 0, 5, 1, 4, 2])  #: a new order for the tokens
     same = np.allclose
-    Y = network(X)
-    for i in range(7):
-        changed = other.copy()
-        changed[i] = X[i]
+    Y = network(X)  #: the network's output for X as it is
+    for i in range(7):  #: the number of each token, one at a time
+        changed = other.copy()  #: a copy of the other input
+        changed[i] = X[i]  #: the one token that stays, row i of X
         if not same(network(changed)[i], Y[i]):
             return "neighbours"
     if not same(network(X[order]), Y[order]):
@@ -427,18 +427,18 @@ Three digits are not enough. Give five decimal places.
 """,
 )
 def best_coefficient(limit):
-    x = np.linspace(0, limit, 4001)
-    exact = 0.5 * (1 + erf(x / math.sqrt(2)))
+    x = np.linspace(0, limit, 4001)  #: a grid from 0 to the limit
+    exact = 0.5 * (1 + erf(x / math.sqrt(2)))  #: Φ(x) on the grid, by the error function
 
     def gap(c):
-        share = 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + c * x**3)))
-        return np.abs(x * (share - exact)).max()
+        share = 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + c * x**3)))  #: the tanh form of Φ(x)
+        return np.abs(x * (share - exact)).max()  #: the largest gap to GELU, above or below
 
-    low, high = 0.04, 0.05
+    low, high = 0.04, 0.05  #: the ends of the interval that is searched
     while high - low > 1e-8:
-        third = (high - low) / 3
+        third = (high - low) / 3  #: a third of the interval
         if gap(low + third) < gap(high - third):
-            high -= third
+            high -= third  #: the third that is cut off above
         else:
-            low += third
+            low += third  #: the third that is cut off below
     return (low + high) / 2

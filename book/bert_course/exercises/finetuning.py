@@ -73,11 +73,11 @@ Return the last token of the span, not the place after it.
 """,
 )
 def best_span(start, end, longest):
-    best, span = -math.inf, (0, 0)
-    for i in range(len(start)):
-        for j in range(i, min(i + longest, len(end))):
+    best, span = -math.inf, (0, 0)  #: the highest score so far, and its span
+    for i in range(len(start)):  #: every token as a start
+        for j in range(i, min(i + longest, len(end))):  #: every last token that start i may have
             if start[i] + end[j] > best:
-                best, span = start[i] + end[j], (i, j)
+                best, span = start[i] + end[j], (i, j)  #: the highest score so far, and its span
     return span
 
 
@@ -145,14 +145,14 @@ You hide the tokens before the right start from the end. In training, the end is
 )
 def span_gradients(X, u, v, first, last):
     def softmax(scores):
-        powers = np.exp(scores - scores.max())
-        return powers / powers.sum()
+        powers = np.exp(scores - scores.max())  #: the exponentials of the scores less the largest
+        return powers / powers.sum()  #: the probabilities, one for each token
 
-    ds, de = softmax(X @ u), softmax(X @ v)
+    ds, de = softmax(X @ u), softmax(X @ v)  #: each token's probability as the start, as the end
     ds[first] -= 1
     de[last] -= 1
-    ds, de = ds / 2, de / 2
-    dX = np.outer(ds, u) + np.outer(de, v)
+    ds, de = ds / 2, de / 2  #: the gradients of the start scores and the end scores
+    dX = np.outer(ds, u) + np.outer(de, v)  #: the gradient of X, from both heads, (L, d_model)
     return dX, X.T @ ds, X.T @ de
 
 
@@ -171,6 +171,7 @@ def _align_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a word without a piece", [*words(1), [], *words(2)], [1, 2, 0], 12
     yield "no room for a word", words(4), [1], 4
     yield "a random text", words(*rng.integers(1, 4, 9)), rng.integers(0, 3, 9).tolist(), 14
+    yield "a word without a piece that does not fit any more", [*words(2), []], [1, 2], 4
 
 
 @exercise(
@@ -206,6 +207,8 @@ You cut within a word. A word whose pieces do not all fit is left out.
     return [*ids, 102], [*labels, -100]
 You forget the place for [SEP], so there can be one id too many.
     len(ids) + len(word) + 1 > room -> len(ids) + len(word) > room
+A word without a piece needs a place too, for its [UNK]. Ask whether there is room after the [UNK] is put in.
+    word = word or [100] -> size = len(word); word = word or [100] ; len(ids) + len(word) + 1 > room -> len(ids) + size + 1 > room
 You keep one place too many free. [SEP] needs one place, and the rest is for words.
     len(ids) + len(word) + 1 > room -> len(ids) + len(word) + 2 > room
 You go on after a word that does not fit. Then the words after it have the wrong neighbours, so stop there.
@@ -219,13 +222,13 @@ Return the ids first, then the labels.
 """,
 )
 def align_tags(pieces, tags, room):
-    ids, labels = [101], [-100]
-    for word, tag in zip(pieces, tags, strict=True):
-        word = word or [100]
+    ids, labels = [101], [-100]  #: the ids and the labels of [CLS] alone
+    for word, tag in zip(pieces, tags, strict=True):  #: every word's pieces, with the word's tag
+        word = word or [100]  #: the word's pieces, or one [UNK] if it has none
         if len(ids) + len(word) + 1 > room:
             break
-        ids += word
-        labels += [tag] + [-100] * (len(word) - 1)
+        ids += word  #: all pieces of this word
+        labels += [tag] + [-100] * (len(word) - 1)  #: the tag, then no label for each further piece
     return [*ids, 102], [*labels, -100]
 
 
@@ -238,7 +241,7 @@ class Finished:
     checkpoint, before, after: arrays by name; checkpoint has no classifier. logits(): of one batch, computed anew.
     """
 
-    def __init__(self, fault: str, rng: np.random.Generator, layers: int) -> None:
+    def __init__(self, fault: str, rng: np.random.Generator, layers: int, rate: float = 0.01) -> None:
         names = ["bert.embeddings", *(f"bert.layer.{n}" for n in range(layers)), "bert.pooler"]
 
         def drawn() -> np.ndarray:
@@ -253,7 +256,7 @@ class Finished:
         self.before["classifier"] = drawn()
         still = {"head": ["classifier"], "frozen": names}.get(fault, [])
         self.after = {
-            name: array.copy() if name in still else array + 0.01 * drawn()
+            name: array.copy() if name in still else array + rate * drawn()
             for name, array in self.before.items()
         }
         self._rng, self._logits, self._dropout = rng, rng.standard_normal((4, 2)), fault == "dropout"
@@ -271,6 +274,7 @@ def _fault_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         for layers in (1, 3):
             name = "a sound run" if fault == "none" else f"a run with the fault {fault!r}"
             yield f"{name}, {layers} layer{'s' * (layers > 1)}", Finished(fault, rng, layers)
+    yield "a sound run in which no weight moves by a thousandth", Finished("none", rng, 2, rate=1e-4)
 
 
 @exercise(
@@ -291,6 +295,8 @@ You do not ask whether the encoder has moved.
     if moved == {"classifier"}: -> if False:
 A classifier that changes is right. The fault is one that does not change.
     if "classifier" not in moved: -> if "classifier" in moved:
+You call a weight unchanged that has moved a little. A small learning rate moves all weights by very little, so compare without a tolerance, as np.array_equal does.
+    not np.array_equal(run.before[name], run.after[name]) -> not np.allclose(run.before[name], run.after[name], rtol=0, atol=1e-3) || not np.allclose(run.before[name], run.after[name], rtol=0, atol=0.01)
 You do not call logits() twice. Dropout that is still on gives different logits each time.
     if not np.array_equal(run.logits(), run.logits()): -> if False:
 If there is no fault, return "none".
@@ -299,7 +305,7 @@ If there is no fault, return "none".
 )
 def name_the_fault(run):
     moved = {name for name in run.before if not np.array_equal(run.before[name], run.after[name])}
-    for name, array in run.checkpoint.items():
+    for name, array in run.checkpoint.items():  #: every array of the checkpoint, with its name
         if name not in run.before or not np.array_equal(run.before[name], array):
             return "prefix"
     if "classifier" not in moved:
@@ -366,10 +372,10 @@ Return the number of right answers, not the share.
 """,
 )
 def least_hits(n, p, level):
-    tail, least = 0.0, n + 1
-    for k in range(n, -1, -1):
-        tail += math.comb(n, k) * p**k * (1 - p) ** (n - k)
+    tail, least = 0.0, n + 1  #: the sum so far, and the answer if none does
+    for k in range(n, -1, -1):  #: the numbers of right answers, from n downwards
+        tail += math.comb(n, k) * p**k * (1 - p) ** (n - k)  #: the probability of exactly k right answers
         if tail > level:
             break
-        least = k
+        least = k  #: the smallest number so far that is rare enough
     return least

@@ -83,11 +83,11 @@ You read every arc in the first story. The first column of arcs gives the story 
 """,
 )
 def arcs_found(A, words, arcs):
-    story, start, end = arcs.T
-    rows = A[story, :, start]  # (n, h, L)
-    may = words[story]  # (n, L), a copy
+    story, start, end = arcs.T  #: each arc's story, the word that asks, its end
+    rows = A[story, :, start]  #: the weights from the word that asks, (n, h, L)
+    may = words[story]  #: the words of each arc's story, a copy, (n, L)
     may[np.arange(len(arcs)), start] = False
-    most = np.where(may[:, None], rows, -1).argmax(axis=-1)  # (n, h)
+    most = np.where(may[:, None], rows, -1).argmax(axis=-1)  #: the place of the heaviest other word, (n, h)
     return (most == end[:, None]).mean(axis=0)  # (h,)
 
 
@@ -146,11 +146,11 @@ Your weights have the same output, but you stop where their squares have the sma
 """,
 )
 def other_weights(a, V):
-    C = np.vstack([V.T, np.ones(len(a))])  # (L - 1, L)
-    z = np.linalg.svd(C)[2][-1]  # (L,), C z = 0
-    z = z * -np.sign(z[0])
-    falls = z < 0
-    step = (a[falls] / -z[falls]).min()
+    C = np.vstack([V.T, np.ones(len(a))])  #: the equations for z, one a row, (L - 1, L)
+    z = np.linalg.svd(C)[2][-1]  #: the line's direction, with C z = 0, (L,)
+    z = z * -np.sign(z[0])  #: the direction in which the first weight falls, (L,)
+    falls = z < 0  #: the tokens whose weights fall along the line, (L,)
+    step = (a[falls] / -z[falls]).min()  #: the way along z to the first weight of 0
     return a + step * z
 
 
@@ -202,15 +202,15 @@ The queries and the keys are exchanged.
 """,
 )
 def last_same_word(words, n_words):
-    L = len(words)
-    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  # (L, n_words + L)
-    place = np.arange(L)
-    order = np.where(place < place[:, None], 100.0 * place, -1e6)  # (L, L): before, and later is better
-    order[:, 0] = 1e4  # [CLS], where no same word is before
-    W_Q = np.zeros((n_words + L, n_words + L))
-    W_Q[:n_words, :n_words] = 1e5 * np.eye(n_words)
-    W_Q[n_words:, n_words:] = order
-    W_K = np.eye(n_words + L)
+    L = len(words)  #: the number of tokens
+    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  #: one-hot words, then positions, (L, n_words + L)
+    place = np.arange(L)  #: every position, from 0 on
+    order = np.where(place < place[:, None], 100.0 * place, -1e6)  #: earlier places, later is better, (L, L)
+    order[:, 0] = 1e4  #: the score of [CLS], between other words and the same
+    W_Q = np.zeros((n_words + L, n_words + L))  #: a matrix that asks for nothing yet
+    W_Q[:n_words, :n_words] = 1e5 * np.eye(n_words)  #: the block that asks for the same word
+    W_Q[n_words:, n_words:] = order  #: the block that asks for positions
+    W_K = np.eye(n_words + L)  #: the identity, so that the keys are X
     return _run(X, W_Q, W_K).round(1)
 
 
@@ -283,13 +283,13 @@ If no test finds a fault, return "none".
 """,
 )
 def fault_of_a_report(scorer):
-    words = np.array([[False, True, True, True, False]])
-    arc, other = np.array([[0, 1, 2]]), np.array([[0, 3, 1]])
+    words = np.array([[False, True, True, True, False]])  #: three words between [CLS] and [SEP]
+    arc, other = np.array([[0, 1, 2]]), np.array([[0, 3, 1]])  #: two sets of one arc each
 
     def found(A):
-        return scorer(A, words, arc, arc)[1] == 1
+        return scorer(A, words, arc, arc)[1] == 1  #: whether the report says that the arc is found
 
-    name, _ = scorer(_weights_of(5, {(1, 2): 0.9}), words, arc, arc)
+    name, _ = scorer(_weights_of(5, {(1, 2): 0.9}), words, arc, arc)  #: a report on one head alone
     if name == "0-0":
         return "names"
     if found(_weights_of(5, {(1, 3): 0.9, (2, 1): 0.9})):
@@ -298,7 +298,7 @@ def fault_of_a_report(scorer):
         return "itself"
     if not found(_weights_of(5, {(1, 4): 0.9, (1, 2): 0.5})):
         return "special"
-    both = _weights_of(5, {(1, 2): 0.9, (3, 2): 0.9}, {(1, 3): 0.9, (3, 1): 0.9})
+    both = _weights_of(5, {(1, 2): 0.9, (3, 2): 0.9}, {(1, 3): 0.9, (3, 1): 0.9})  #: one head for each set
     if scorer(both, words, arc, other)[1] == 1:
         return "same set"
     return "none"
@@ -315,6 +315,7 @@ def _flattery_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "one arc", 1, 0.25, 5
     yield "16 heads, 1,000 arcs", 1000, 0.1, 16
     yield "heads that find half", 30, 0.5, 7
+    yield "16 heads that find most of 400 arcs", 400, 0.9, 16
 
 
 @exercise(
@@ -355,12 +356,15 @@ That is the formula for a continuous distribution, h f F^(h - 1). Here two heads
     (k * np.diff(at_most, prepend=0)).sum() -> (k * h * chance * below ** (h - 1)).sum()
 That is the median of the best. By how much is its mean above p?
     (k * np.diff(at_most, prepend=0)).sum() -> float(k[np.searchsorted(at_most, 0.5)])
+You start from (1 - p)^n and get each further probability from the last one. For many arcs and a large p, (1 - p)^n is too small for a float: it becomes 0, and so do all the others. Compute each probability by itself.
+    chance = np.array([math.comb(n, int(i)) * p**i * (1 - p) ** (n - i) for i in k]) -> chance = np.cumprod([(1 - p) ** n, *((n - k[:-1]) / k[1:] * p / (1 - p))])
+    chance = np.array([math.comb(n, int(i)) * p**i * (1 - p) ** (n - i) for i in k]) -> chance = np.cumprod([(1 - p) ** n, *((n - k[:-1]) / k[1:] * p / (1 - p))]) ; (k * np.diff(at_most, prepend=0)).sum() -> (1 - at_most[:-1]).sum()
 """,
 )
 def flattery(n, p, h):
-    k = np.arange(n + 1)
-    chance = np.array([math.comb(n, int(i)) * p**i * (1 - p) ** (n - i) for i in k])
-    below = np.cumsum(chance)  # F(k): one head finds at most k
-    at_most = below**h  # all h do
-    expected = (k * np.diff(at_most, prepend=0)).sum()
+    k = np.arange(n + 1)  #: the numbers of arcs, from 0 to n
+    chance = np.array([math.comb(n, int(i)) * p**i * (1 - p) ** (n - i) for i in k])  #: the chance of each k
+    below = np.cumsum(chance)  #: the probability F(k) that one head finds at most k
+    at_most = below**h  #: the probability that all h heads find at most k
+    expected = (k * np.diff(at_most, prepend=0)).sum()  #: the expected number of arcs the best head finds
     return expected / n - p

@@ -60,7 +60,7 @@ You leave out processes by their means. A mean of 0 is a process that is certain
 """,
 )
 def whole_loss(means, counts):
-    M = sum(counts)
+    M = sum(counts)  #: the number of all chosen tokens
     return sum(m / M * mean for mean, m in zip(means, counts, strict=True) if m > 0)
 
 
@@ -189,8 +189,8 @@ You clip each number. Clipping by the norm keeps the direction.
 """,
 )
 def summed_and_clipped(shares, max_norm):
-    total = [sum(arrays) for arrays in zip(*shares, strict=True)]
-    norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total))
+    total = [sum(arrays) for arrays in zip(*shares, strict=True)]  #: each parameter's sum over the processes
+    norm = np.sqrt(sum(np.sum(array.astype(np.float64) ** 2) for array in total))  #: one norm for all sums
     return [array * float(max_norm / norm) if norm > max_norm else array for array in total]
 
 
@@ -248,6 +248,6 @@ That is a star: one process sends all sums. In a ring, each GPU sends less than 
 """,
 )
 def largest_world(flops, rate, grad_bytes, bandwidth):
-    products = flops / rate
-    sums = 2 * grad_bytes / bandwidth
+    products = flops / rate  #: the seconds of a step's products on one GPU
+    sums = 2 * grad_bytes / bandwidth  #: the seconds to send the gradient's bytes twice
     return 1 + int(products / sums)

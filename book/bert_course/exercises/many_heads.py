@@ -147,19 +147,19 @@ You add X, which is chapter `add_norm`'s step. Here, return the change alone.
 """,
 )
 def multi_head(X, weights, h, mask):
-    B, L, d_model = X.shape
-    d_k = d_model // h
+    B, L, d_model = X.shape  #: the numbers of texts, tokens and features
+    d_k = d_model // h  #: the length of one head's queries and keys
 
     def split(x):
-        return x.reshape(B, L, h, d_k).transpose(1, 2)  # (B, h, L, d_k)
+        return x.reshape(B, L, h, d_k).transpose(1, 2)  #: each head's columns, (B, h, L, d_k)
 
-    Q = split(X @ weights["W_Q"] + weights["b_Q"])
-    K = split(X @ weights["W_K"] + weights["b_K"])
-    V = split(X @ weights["W_V"] + weights["b_V"])
-    S = Q @ K.transpose(-1, -2) / math.sqrt(d_k) + mask  # (B, h, L, L)
-    A = ops.softmax(S)  # each row sums to 1
-    Z = A @ V  # (B, h, L, d_k)
-    joined = Z.transpose(1, 2).reshape(B, L, d_model)
+    Q = split(X @ weights["W_Q"] + weights["b_Q"])  #: each head's queries, bias included
+    K = split(X @ weights["W_K"] + weights["b_K"])  #: each head's keys, bias included
+    V = split(X @ weights["W_V"] + weights["b_V"])  #: each head's values, bias included
+    S = Q @ K.transpose(-1, -2) / math.sqrt(d_k) + mask  #: the scaled scores plus the mask, (B, h, L, L)
+    A = ops.softmax(S)  #: the weights, whose rows sum to 1
+    Z = A @ V  #: each head's mixture of its values, (B, h, L, d_k)
+    joined = Z.transpose(1, 2).reshape(B, L, d_model)  #: the heads' outputs side by side, (B, L, d_model)
     return joined @ weights["W_O"] + weights["b_O"]
 
 
@@ -229,11 +229,11 @@ Only one text counts in dW_O. One matrix serves all texts, so add up what they g
 """,
 )
 def heads_backward(Z, W_O, dY):
-    B, h, L, d_k = Z.shape
-    joined = Z.transpose(0, 2, 1, 3).reshape(B * L, h * d_k)  # every token of every text
-    rows = dY.reshape(B * L, h * d_k)
-    d_joined = dY @ W_O.T  # (B, L, d_model)
-    dZ = d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3)  # (B, h, L, d_k)
+    B, h, L, d_k = Z.shape  #: the numbers of texts, heads, tokens, and columns per head
+    joined = Z.transpose(0, 2, 1, 3).reshape(B * L, h * d_k)  #: the heads side by side, a row per token
+    rows = dY.reshape(B * L, h * d_k)  #: dY with one row for every token of every text
+    d_joined = dY @ W_O.T  #: the gradient of the joined outputs, (B, L, d_model)
+    dZ = d_joined.reshape(B, L, h, d_k).transpose(0, 2, 1, 3)  #: the gradient of Z, (B, h, L, d_k)
     return dZ, joined.T @ rows, rows.sum(axis=0)
 
 
@@ -297,15 +297,15 @@ The keys of the first and the last token are missing. These two do not count in 
 """,
 )
 def both_neighbours(words, n_words):
-    L = len(words)
-    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  # (L, n_words + L)
-    no_words = np.zeros((n_words, L))
-    before = np.vstack([no_words, 100 * np.eye(L, k=-1)])  # (n_words + L, L)
-    after = np.vstack([no_words, 100 * np.eye(L, k=1)])
-    place = np.vstack([no_words, np.eye(L)])
-    word = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
-    heads = [(before, place, word), (after, place, word)]
-    W_O = np.eye(2 * n_words)
+    L = len(words)  #: the number of tokens
+    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  #: words and positions, one-hot, (L, n_words + L)
+    no_words = np.zeros((n_words, L))  #: zeros for the upper half, which reads the words
+    before = np.vstack([no_words, 100 * np.eye(L, k=-1)])  #: the query matrix for i - 1, (n_words + L, L)
+    after = np.vstack([no_words, 100 * np.eye(L, k=1)])  #: the query matrix for i + 1, (n_words + L, L)
+    place = np.vstack([no_words, np.eye(L)])  #: the key matrix, in which each position names itself
+    word = np.vstack([np.eye(n_words), np.zeros((L, n_words))])  #: the value matrix, for the word alone
+    heads = [(before, place, word), (after, place, word)]  #: both heads' matrices, first for the word before
+    W_O = np.eye(2 * n_words)  #: the identity, which leaves each word its own columns
     Z = [softmax(X @ W_Q @ (X @ W_K).T / math.sqrt(W_Q.shape[1])) @ (X @ W_V) for W_Q, W_K, W_V in heads]
     return (np.hstack(Z) @ W_O)[1:-1].round(1)
 
@@ -379,13 +379,13 @@ The order is found, new: the columns first, then W_O.
 """,
 )
 def refit(layer, weights, h):
-    d_model = len(weights["W_O"])
-    probe = {name: np.zeros_like(W) for name, W in weights.items()}
-    probe["b_V"] = np.arange(d_model, dtype=float)  # every value says which column it is
-    probe["W_O"] = np.eye(d_model)  # and is shown as it is joined
-    X = np.zeros((2, d_model))
-    found = layer(X, probe, h)[0].round().astype(int)
-    new = weights["W_O"][found]
+    d_model = len(weights["W_O"])  #: the number of joined columns
+    probe = {name: np.zeros_like(W) for name, W in weights.items()}  #: zeros for all eight weights
+    probe["b_V"] = np.arange(d_model, dtype=float)  #: a b_V that numbers the values' columns from 0
+    probe["W_O"] = np.eye(d_model)  #: the identity, which shows the columns as they are joined
+    X = np.zeros((2, d_model))  #: two tokens of zeros, (2, d_model)
+    found = layer(X, probe, h)[0].round().astype(int)  #: the number of the column in each place, (d_model,)
+    new = weights["W_O"][found]  #: W_O with its row found[c] as row c
     return found, new
 
 
@@ -445,8 +445,8 @@ You return the new b_O alone. Return all eight weights.
 """,
 )
 def without_biases(weights):
-    less = dict(weights)
+    less = dict(weights)  #: the eight weights in a new dictionary
     less["b_K"] = np.zeros_like(weights["b_K"])  # the same number for all scores of a row
     less["b_V"] = np.zeros_like(weights["b_V"])  # rows of weights sum to 1
-    less["b_O"] = weights["b_O"] + weights["b_V"] @ weights["W_O"]
+    less["b_O"] = weights["b_O"] + weights["b_V"] @ weights["W_O"]  #: b_O plus what b_V adds to every output
     return less

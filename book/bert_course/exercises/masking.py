@@ -72,8 +72,8 @@ You repeat the mask for every query. Broadcasting does that without memory: (B, 
 """,
 )
 def padding_mask(attention_mask, dtype):
-    hidden = attention_mask == 0
-    lowest = np.finfo(dtype).min
+    hidden = attention_mask == 0  #: True for padding, False for a token, (B, L)
+    lowest = np.finfo(dtype).min  #: the lowest finite number of dtype
     return Tensor(np.where(hidden, lowest, 0).astype(dtype)[:, None, None, :])
 
 
@@ -161,11 +161,11 @@ Your mask lowers the hidden scores by too little, so they keep some weight. Take
 """,
 )
 def masked_gradient(S, allowed, dA):
-    x = np.where(allowed, S, np.finfo(S.dtype).min)
-    E = np.exp(x - x.max(axis=-1, keepdims=True))
-    A = E / E.sum(axis=-1, keepdims=True)
-    mean = (dA * A).sum(axis=-1, keepdims=True)  # of dA, weighted by A
-    dS = A * (dA - mean)
+    x = np.where(allowed, S, np.finfo(S.dtype).min)  #: the scores, the lowest number where hidden
+    E = np.exp(x - x.max(axis=-1, keepdims=True))  #: the exponentials of the shifted scores
+    A = E / E.sum(axis=-1, keepdims=True)  #: the weights, uniform in a row that sees nothing
+    mean = (dA * A).sum(axis=-1, keepdims=True)  #: each row's mean of dA, weighted by A
+    dS = A * (dA - mean)  #: the gradient by softmax's rule, not yet masked
     return np.where(allowed, dS, 0)  # rows that may see nothing do not move
 
 
@@ -238,12 +238,12 @@ You return numbers to add to the scores. Return True and False.
 """,
 )
 def who_sees(documents, prefix, window):
-    key = np.arange(len(documents))
-    query = key[:, None]
-    same = documents[:, None] == documents
-    token = documents != 0
-    past = (key <= query) | (key < prefix)
-    near = np.abs(query - key) <= window
+    key = np.arange(len(documents))  #: the positions of the keys, (L,)
+    query = key[:, None]  #: the positions of the queries, (L, 1)
+    same = documents[:, None] == documents  #: the pairs of one document, or both padding, (L, L)
+    token = documents != 0  #: the keys that are no padding, (L,)
+    past = (key <= query) | (key < prefix)  #: pairs whose key is not later, or in the prefix
+    near = np.abs(query - key) <= window  #: the pairs at most `window` positions apart, either way
     return same & token & past & near
 
 
@@ -329,19 +329,19 @@ You change the queries. A leak comes by way of a key and a value.
 """,
 )
 def leaks_and_losses(head, allowed):
-    n, m = allowed.shape
+    n, m = allowed.shape  #: the numbers of queries and of keys
     rng = np.random.default_rng(0)
     Q, K, V = rng.standard_normal((n, 8)), rng.standard_normal((m, 8)), rng.standard_normal((m, 8))
-    before = head(Q, K, V)
-    seen = np.zeros((n, m), bool)
-    for j in range(m):
-        other_K, other_V = K.copy(), V.copy()
-        other_K[j] += 1
-        other_V[j] += 1
-        other = head(Q, other_K, other_V)
-        seen[:, j] = (other != before).any(axis=-1)
-    leaks = int((seen & ~allowed).sum())
-    losses = int((allowed & ~seen).sum())
+    before = head(Q, K, V)  #: the head's output with nothing changed
+    seen = np.zeros((n, m), bool)  #: the seen pairs, none of them yet, (n, m)
+    for j in range(m):  #: the number of each key, one at a time
+        other_K, other_V = K.copy(), V.copy()  #: copies of the keys and of the values
+        other_K[j] += 1  #: a change of key j
+        other_V[j] += 1  #: a change of value j
+        other = head(Q, other_K, other_V)  #: the head's output with key and value j changed
+        seen[:, j] = (other != before).any(axis=-1)  #: for each query, whether its output has moved at all
+    leaks = int((seen & ~allowed).sum())  #: the number of hidden pairs that are seen
+    losses = int((allowed & ~seen).sum())  #: the number of allowed pairs that are not seen
     return leaks, losses
 
 
@@ -387,7 +387,7 @@ That is the share without any mask, or with e to the power of the mean score. Th
 """,
 )
 def leaked_share(variance):
-    r = math.exp(variance / 2)  # the mean of e^s
+    r = math.exp(variance / 2)  #: the mean of e^s over the scores s
     if r == 1:
-        return 0.5
+        return 0.5  #: the share on the future where all scores are equal
     return (r * math.log(r) - (r - 1)) / (r - 1) ** 2

@@ -30,6 +30,9 @@ def _entropy_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     logits, true = case(5, 4)
     true[2:] = true[0]
     yield "tokens of one id", logits, true
+    numbers = 2 * rng.standard_normal((3, 8))
+    numbers[0] += 1000
+    yield "logits near 1,000 in the first row, near 0 in the others", tensor(numbers), rng.integers(1, 8, 3)
 
 
 @exercise(
@@ -55,6 +58,9 @@ You leave out tokens whose id is 0. An id of 0 is a piece like any other.
     rows = np.arange(len(true)) -> rows = np.flatnonzero(true > 0); true = true[rows]
 The exponential overflows. Subtract the largest logit of each row first; the loss stays the same.
     Y.data - Y.data.max(axis=-1, keepdims=True) -> Y.data
+You subtract the largest logit of all rows. In a row whose logits are far below it, all exponentials become 0. Subtract each row's own largest.
+    Y.data.max(axis=-1, keepdims=True) -> Y.data.max()
+    Y.data.max(axis=-1, keepdims=True) -> Y.data.max() ; dY = np.exp(log_p) -> dY = np.exp(y) / np.exp(y).sum(axis=-1, keepdims=True)
 The sign is wrong: the loss is -log p, which is never negative.
     -log_p[rows, true].mean() -> log_p[rows, true].mean() ; d_loss * dY / len(true) -> -d_loss * dY / len(true)
     -log_p[rows, true].mean() -> log_p[rows, true].mean()
@@ -94,14 +100,14 @@ Only the true piece gets a gradient in your answer. Every logit of a row is in t
 """,
 )
 def cross_entropy(Y, true):
-    rows = np.arange(len(true))
-    y = Y.data - Y.data.max(axis=-1, keepdims=True)
-    log_p = y - np.log(np.exp(y).sum(axis=-1, keepdims=True))  # (n, V)
+    rows = np.arange(len(true))  #: the index of each row, one for each chosen token
+    y = Y.data - Y.data.max(axis=-1, keepdims=True)  #: the logits less the largest of their row, (n, V)
+    log_p = y - np.log(np.exp(y).sum(axis=-1, keepdims=True))  #: log p of every piece, (n, V)
 
     def backward(d_loss):
-        dY = np.exp(log_p)
+        dY = np.exp(log_p)  #: the probabilities, the softmax of each row, (n, V)
         dY[rows, true] -= 1  # softmax minus one-hot
-        return (d_loss * dY / len(true),)
+        return (d_loss * dY / len(true),)  #: softmax minus one-hot, times d_loss, divided by n, (n, V)
 
     return Tensor.from_op(-log_p[rows, true].mean(), (Y,), backward)
 
@@ -192,14 +198,14 @@ Only the first and the last token are left out. A pair of texts has a [SEP] in t
 )
 def whole_words(pieces, order):
     words: list[list[int]] = []
-    for i, piece in enumerate(pieces):
+    for i, piece in enumerate(pieces):  #: every piece, with its position
         if piece.startswith("##") and words:
-            words[-1].append(i)
+            words[-1].append(i)  #: the position of a piece that joins the word
         elif piece not in ("[CLS]", "[SEP]"):
-            words.append([i])
-    room = max(1, round(0.15 * len(pieces)))
-    chosen = np.zeros(len(pieces), bool)
-    for word in sorted(words, key=lambda word: order[word[0]]):
+            words.append([i])  #: a new word, with the position of its first piece
+    room = max(1, round(0.15 * len(pieces)))  #: the room: 15 % of all tokens, at least one
+    chosen = np.zeros(len(pieces), bool)  #: the chosen tokens, none of them yet, (L,)
+    for word in sorted(words, key=lambda word: order[word[0]]):  #: words by first piece's number, ascending
         if chosen.sum() + len(word) > room:
             continue
         chosen[word] = True
@@ -277,13 +283,13 @@ You take a special token in the place of a word for a fault. The random piece ma
 """,
 )
 def fault_of(hide, ids):
-    draws = [hide(ids) for _ in range(400)]
-    shown, labels = (np.array(part) for part in zip(*draws, strict=True))
-    chosen = labels != -100
-    special = np.isin(ids, [PAD, CLS, SEP])
-    room = max(1, round(0.15 * (ids != PAD).sum()))
-    kept = chosen & (shown == ids)
-    changed = chosen & (shown != ids) & (shown != MASK)
+    draws = [hide(ids) for _ in range(400)]  #: what hide returns in many calls
+    shown, labels = (np.array(part) for part in zip(*draws, strict=True))  #: shown and labels, (draws, L)
+    chosen = labels != -100  #: the tokens with a label in each draw, (draws, L)
+    special = np.isin(ids, [PAD, CLS, SEP])  #: the places of [PAD], [CLS] and [SEP], (L,)
+    room = max(1, round(0.15 * (ids != PAD).sum()))  #: the right number of chosen tokens, padding not counted
+    kept = chosen & (shown == ids)  #: the chosen tokens that stay as they were, (draws, L)
+    changed = chosen & (shown != ids) & (shown != MASK)  #: the chosen tokens that changed, not to [MASK]
     if (chosen & special).any():
         return "special tokens"
     if chosen[:, ~special].all():
@@ -352,7 +358,7 @@ Chances of independent draws multiply. You added n / own for each draw, as if no
 """,
 )
 def never_chosen(length, epochs, copies):
-    own = length - 3
-    n = max(1, round(0.15 * length))
-    draws = min(epochs, copies) if copies else epochs
+    own = length - 3  #: the number of tokens without [CLS] and two [SEP]
+    n = max(1, round(0.15 * length))  #: the number of tokens chosen in one draw
+    draws = min(epochs, copies) if copies else epochs  #: the number of different draws that the model sees
     return (1 - n / own) ** draws

@@ -80,8 +80,8 @@ You set the width to half of d_ff. Then three matrices have fewer numbers than B
 """,
 )
 def geglu_width(d_model, d_ff, bias, multiple):
-    budget = 2 * d_model * d_ff + d_ff * bias
-    per_unit = 3 * d_model + 2 * bias
+    budget = 2 * d_model * d_ff + d_ff * bias  #: the parameters of BERT's part, without its last biases
+    per_unit = 3 * d_model + 2 * bias  #: the parameters that one more unit of width costs
     return budget // per_unit // multiple * multiple
 
 
@@ -167,11 +167,11 @@ You return the exponentials of the biases. What is added to the scores comes bef
 )
 def alibi(n_heads, L):
     def slopes(n):
-        return 2.0 ** (-8 * np.arange(1, n + 1) / n)  # (n,)
+        return 2.0 ** (-8 * np.arange(1, n + 1) / n)  #: the slopes of n heads, n a power of two, (n,)
 
-    p = 2 ** int(math.log2(n_heads))
-    m = np.r_[slopes(p), slopes(2 * p)[::2][: n_heads - p]]  # (n_heads,)
-    i = np.arange(L)
+    p = 2 ** int(math.log2(n_heads))  #: the largest power of two that is at most n_heads
+    m = np.r_[slopes(p), slopes(2 * p)[::2][: n_heads - p]]  #: the slope of each head, (n_heads,)
+    i = np.arange(L)  #: the positions of the tokens
     return -m[:, None, None] * np.abs(i[:, None] - i)  # (n_heads, L, L)
 
 
@@ -268,17 +268,17 @@ You return the scores times the values: the softmax is missing.
 )
 def rotary_head(X, W_Q, W_K, W_V):
     def rotated(x):
-        L, d_k = x.shape
-        omega = 10000.0 ** (-2 * np.arange(d_k // 2) / d_k)  # (d_k / 2,)
-        angle = np.arange(L)[:, None] * omega  # (L, d_k / 2)
-        a, b, y = x[:, 0::2], x[:, 1::2], np.empty_like(x)
-        y[:, 0::2] = a * np.cos(angle) + b * np.sin(angle)
-        y[:, 1::2] = b * np.cos(angle) - a * np.sin(angle)
-        return y
+        L, d_k = x.shape  #: the numbers of tokens and of columns
+        omega = 10000.0 ** (-2 * np.arange(d_k // 2) / d_k)  #: each hand's frequency, (d_k / 2,)
+        angle = np.arange(L)[:, None] * omega  #: each hand's angle at each token, (L, d_k / 2)
+        a, b, y = x[:, 0::2], x[:, 1::2], np.empty_like(x)  #: the hands' entries a and b, an array to fill
+        y[:, 0::2] = a * np.cos(angle) + b * np.sin(angle)  #: the rotated first entries of the hands
+        y[:, 1::2] = b * np.cos(angle) - a * np.sin(angle)  #: the rotated second entries of the hands
+        return y  #: the rotated rows, of the shape of x
 
-    scores = rotated(X @ W_Q) @ rotated(X @ W_K).T / math.sqrt(W_Q.shape[1])  # (L, L)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights = weights / weights.sum(axis=-1, keepdims=True)
+    scores = rotated(X @ W_Q) @ rotated(X @ W_K).T / math.sqrt(W_Q.shape[1])  #: the scaled scores, (L, L)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))  #: the exponentials of the shifted scores
+    weights = weights / weights.sum(axis=-1, keepdims=True)  #: the weights, whose rows sum to 1
     return weights @ (X @ W_V)  # (L, d_v)
 
 
@@ -477,11 +477,11 @@ Each value that you return must be one of "better", "worse" and "cannot tell".
 """,
 )
 def verdict(run, rates):
-    seeds = (0, 1, 2)
+    seeds = (0, 1, 2)  #: seeds that the search does not use
     found = {}
-    for model in ("BERT", "change"):
-        rate = min(rates, key=lambda rate: run(model, rate, 100))
-        found[model] = [run(model, rate, seed) for seed in seeds]
+    for model in ("BERT", "change"):  #: both models, one after the other
+        rate = min(rates, key=lambda rate: run(model, rate, 100))  #: the model's own best rate
+        found[model] = [run(model, rate, seed) for seed in seeds]  #: three losses at the model's own rate
     if max(found["change"]) < min(found["BERT"]):
         return "better"
     if min(found["change"]) > max(found["BERT"]):

@@ -101,18 +101,18 @@ The keys are the addresses, the values the arrays: you have them the other way r
 """,
 )
 def named_parameters(box):
-    found, seen = {}, set()
+    found, seen = {}, set()  #: the arrays by address, and the objects met so far
 
     def walk(thing, name):
         if isinstance(thing, np.ndarray) and id(thing) not in seen:
-            seen.add(id(thing))
-            found[name] = thing
+            seen.add(id(thing))  #: the identity of this array
+            found[name] = thing  #: the array itself, under its first name
         elif isinstance(thing, list):
-            for number, item in enumerate(thing):
-                walk(item, f"{name}.{number}")
+            for number, item in enumerate(thing):  #: the list's items, counted from 0
+                walk(item, f"{name}.{number}")  #: the item's address: the list's, a dot, the number
         elif isinstance(thing, SimpleNamespace):
-            for key, item in vars(thing).items():
-                walk(item, f"{name}.{key}" if name else key)
+            for key, item in vars(thing).items():  #: the box's attributes with their names
+                walk(item, f"{name}.{key}" if name else key)  #: the attribute's address, no dot in front
 
     walk(box, "")
     return found
@@ -257,7 +257,7 @@ BERT's 0.02 needs a LayerNorm and a residual connection. Here there is neither.
 """,
 )
 def tanh_start(width):
-    g = 1.3
+    g = 1.3  #: the gain that makes up for what tanh takes away
     return g / math.sqrt(width)
 
 
@@ -361,9 +361,9 @@ The highest score of each row is the guess: over which axis do you look for it?
 """,
 )
 def error_rate(model, x, labels):
-    was = model.training
+    was = model.training  #: the mode in which the model came
     model.eval()
     with no_grad():
-        scores = model(Tensor(x)).numpy()
+        scores = model(Tensor(x)).numpy()  #: the scores in evaluation mode, (n, classes)
     model.train(was)
     return float((scores.argmax(axis=1) != labels).mean())

@@ -85,15 +85,15 @@ The label comes third, after A and B.
 )
 def make_pair(documents, number, start, middle, end, is_next, other, place):
     def joined(sentences):
-        return [token for sentence in sentences for token in sentence]
+        return [token for sentence in sentences for token in sentence]  #: one list of the sentences' ids
 
-    document = documents[number]
-    a = document[start:middle]
+    document = documents[number]  #: the document of A
+    a = document[start:middle]  #: the sentences of A, up to the one before middle
     if is_next:
-        b, label = document[middle:end], 0
+        b, label = document[middle:end], 0  #: the rest of the chunk, and the label of IsNext
     else:
-        source = documents[other + (other >= number)]
-        b, label = source[place : place + end - middle], 1
+        source = documents[other + (other >= number)]  #: the document of a random B, never A's own
+        b, label = source[place : place + end - middle], 1  #: a random B of the rest's size, and its label
     return joined(a), joined(b), label
 
 
@@ -109,6 +109,7 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "6 sentences, chunks of 2", 6, 2
     yield "5 sentences, chunks of 3", 5, 3
     yield "a long document", int(rng.integers(40, 60)), int(rng.integers(4, 8))
+    yield "a document of fifty chunks", 100, 2
 
 
 @exercise(
@@ -159,24 +160,27 @@ That is the expected number of IsNext. Divide by the expected number of pairs.
     return nexts[sentences] / pairs[sentences] -> return nexts[sentences]
 That is the share of NotNext.
     return nexts[sentences] / pairs[sentences] -> return 1 - nexts[sentences] / pairs[sentences]
+For long documents you return 1/2. The share comes near to 1/2 but never reaches it, so go through the sentences of long documents too.
+    return nexts[sentences] / pairs[sentences] -> return nexts[sentences] / pairs[sentences] if sentences < 20 * most or most == 1 else 0.5
+    return nexts[sentences] / pairs[sentences] -> return nexts[sentences] / pairs[sentences] if sentences < 10 * most or most == 1 else 0.5
 That is the number of IsNext for each NotNext. Divide by all pairs.
     return nexts[sentences] / pairs[sentences] -> return nexts[sentences] / (pairs[sentences] - nexts[sentences])
 """,
 )
 def share_of_next(sentences, most):
-    nexts, pairs = [0.0], [0.0]  # expected, from so many sentences
-    for left in range(1, sentences + 1):
-        n = min(left, most)
+    nexts, pairs = [0.0], [0.0]  #: the expected IsNext and pairs, by the sentences left
+    for left in range(1, sentences + 1):  #: every number of sentences left, smallest first
+        n = min(left, most)  #: the number of sentences in the next chunk
         if n == 1:
-            nexts.append(nexts[left - 1])
-            pairs.append(1 + pairs[left - 1])
+            nexts.append(nexts[left - 1])  #: the expected number of IsNext after this lone sentence
+            pairs.append(1 + pairs[left - 1])  #: this pair, and the expected number of pairs after it
         else:
             nexts.append(
                 0.5 * (1 + nexts[left - n]) + 0.5 * sum(nexts[left - cut] for cut in range(1, n)) / (n - 1)
-            )
+            )  #: the expected number of IsNext, averaged over the coin
             pairs.append(
                 1 + 0.5 * pairs[left - n] + 0.5 * sum(pairs[left - cut] for cut in range(1, n)) / (n - 1)
-            )
+            )  #: this pair, and the expected number after either toss
     # In a long document only the end makes chunks of one sentence: the share goes to 1/2 (if most is not 1).
     return nexts[sentences] / pairs[sentences]
 
@@ -253,13 +257,13 @@ You count the documents without A's own. Return its index in `documents`.
 )
 def hard_negative(documents, number, a, size):
     most, best = -1, None  # B can then share more with A than a neighbour does, which gives it away
-    for other, document in enumerate(documents):
+    for other, document in enumerate(documents):  #: every document, with its index
         if other != number:
-            for place in range(len(document) - size + 1):
+            for place in range(len(document) - size + 1):  #: every place from which size sentences are left
                 words = {word for sentence in document[place : place + size] for word in sentence}
-                shared = len(set(a) & words)
+                shared = len(set(a) & words)  #: the number of different words shared with A
                 if shared > most:
-                    most, best = shared, (other, place)
+                    most, best = shared, (other, place)  #: the most shared words so far, and their run
     return best
 
 
@@ -349,11 +353,11 @@ If there is no mistake, return "none".
 )
 def name_the_mistake(make):
     def follows(a, b):
-        return b[0] == (a[-1][0], a[-1][1] + 1)
+        return b[0] == (a[-1][0], a[-1][1] + 1)  #: whether B begins with the sentence after A's last
 
-    pairs = make(np.random.default_rng(0))
-    nexts = [(a, b) for a, b, label in pairs if label == 0]
-    others = [(a, b) for a, b, label in pairs if label == 1]
+    pairs = make(np.random.default_rng(0))  #: the maker's pairs with labels, from one call
+    nexts = [(a, b) for a, b, label in pairs if label == 0]  #: every A and B of an IsNext, label 0
+    others = [(a, b) for a, b, label in pairs if label == 1]  #: every A and B of a NotNext, label 1
     if not all(follows(a, b) for a, b in nexts):
         return "label"
     if all(b[0][0] == a[0][0] for a, b in others):
@@ -414,6 +418,6 @@ Round up: a fraction of a pair does not exist, and one pair fewer is too few.
 """,
 )
 def pairs_needed(share, z_test, z_power):
-    wanted = z_test * 0.5 + z_power * math.sqrt(share * (1 - share))
-    distance = abs(0.5 - share)
+    wanted = z_test * 0.5 + z_power * math.sqrt(share * (1 - share))  #: both distances' sum, times root n
+    distance = abs(0.5 - share)  #: the distance of the share from 1/2
     return math.ceil((wanted / distance) ** 2)

@@ -75,8 +75,8 @@ That is the distance from 1 to the next float: it shows how many digits there ar
 """,
 )
 def stops_growing(step):
-    digits = np.finfo(type(step)).nmant + 1  # with the leading 1, which is not stored
-    steps = 2.0**digits
+    digits = np.finfo(type(step)).nmant + 1  #: the binary digits, stored ones and leading 1
+    steps = 2.0**digits  #: how many steps make the last total
     return float(step) * steps
 
 
@@ -160,7 +160,7 @@ For a matrix that is another norm, its largest stretch. Here the norm takes all 
 """,
 )
 def safe_norm(g):
-    wide = g.astype(np.float64)
+    wide = g.astype(np.float64)  #: the gradient in float64, before any square
     return float(np.sqrt((wide * wide).sum()))
 
 
@@ -236,12 +236,12 @@ That is what the largest entry becomes. The number that it is multiplied by is a
 """,
 )
 def largest_scale(g):
-    FITS = 65520.0  # below it, float16 rounds to 65504 or less
-    top, scale = float(np.abs(g).max()), 1.0
+    FITS = 65520.0  #: the limit: below it, float16 rounds to 65504 or less
+    top, scale = float(np.abs(g).max()), 1.0  #: the largest in size, and a first scale
     while top * scale * 2 < FITS:
-        scale *= 2
+        scale *= 2  #: one more doubling, with which all entries still fit
     while top * scale >= FITS:
-        scale /= 2
+        scale /= 2  #: one more halving, as an entry is too large
     return scale
 
 
@@ -311,8 +311,8 @@ You return the variance first: mean, then variance.
 """,
 )
 def merged_moments(n1, m1, v1, n2, m2, v2):
-    n, d = n1 + n2, m2 - m1
-    mean = m1 + d * n2 / n
-    within = (n1 * v1 + n2 * v2) / n
-    between = d * d * n1 * n2 / n**2
+    n, d = n1 + n2, m2 - m1  #: the number of all rows, the difference of the means
+    mean = m1 + d * n2 / n  #: the mean of all rows, not of two means
+    within = (n1 * v1 + n2 * v2) / n  #: the variance within blocks, weighted by rows
+    between = d * d * n1 * n2 / n**2  #: what the difference of the means adds
     return mean, within + between

@@ -121,10 +121,10 @@ Your softmax subtracts the largest score of all. A row far below it underflows t
 """,
 )
 def attend(q, k, v):
-    scores = q @ k.T / math.sqrt(q.shape[-1])  # (n, m)
-    largest = scores.max(axis=-1, keepdims=True)
-    e = np.exp(scores - largest)
-    weights = e / e.sum(axis=-1, keepdims=True)  # each row sums to 1
+    scores = q @ k.T / math.sqrt(q.shape[-1])  #: the scaled scores, (n, m)
+    largest = scores.max(axis=-1, keepdims=True)  #: the largest score of each row, (n, 1)
+    e = np.exp(scores - largest)  #: the exponentials of the scores, shifted by each row's largest
+    weights = e / e.sum(axis=-1, keepdims=True)  #: the weights, whose rows sum to 1
     return weights @ v  # (n, d_v)
 
 
@@ -211,12 +211,12 @@ You return the logarithm of the weights. Return the weights themselves.
 """,
 )
 def softmax(S):
-    powers = np.exp(S.data - S.data.max(axis=-1, keepdims=True))
-    A = powers / powers.sum(axis=-1, keepdims=True)
+    powers = np.exp(S.data - S.data.max(axis=-1, keepdims=True))  #: the exponentials of the shifted scores
+    A = powers / powers.sum(axis=-1, keepdims=True)  #: the weights, whose rows sum to 1
 
     def backward(dA):
-        mean = (dA * A).sum(axis=-1, keepdims=True)  # of dA, weighted by A
-        return (A * (dA - mean),)
+        mean = (dA * A).sum(axis=-1, keepdims=True)  #: each row's mean of dA, weighted by A
+        return (A * (dA - mean),)  #: dS, the gradient for S, in a tuple
 
     return Tensor.from_op(A, (S,), backward)
 
@@ -230,6 +230,7 @@ def _look_left_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "9 tokens, 4 words", rng.integers(0, 4, 9), 4
     yield "6 tokens, 11 words", rng.integers(0, 11, 6), 11
     yield "24 tokens, 5 words", rng.integers(0, 5, 24), 5
+    yield "4 tokens, 90 words", rng.integers(0, 90, 4), 90
 
 
 @exercise(
@@ -253,6 +254,8 @@ Your head looks two positions to the left instead of one.
     k=-1 -> k=-2
 Your head looks to the left, but too softly: a part of the weight still goes to the others. Longer queries make larger scores.
     100 * -> || 2 * || 3 * || 4 * || 5 * || 6 * || 8 * || 10 * || 20 * || 5 * math.sqrt(L) *
+Your head looks to the left, but too softly where there are many words. The scores are divided by the root of the queries' length. With n_words + L numbers in a query, your factor has to make up for that root.
+    100 * -> 10 * math.sqrt(L) * ; math.sqrt(Q.shape[-1]) -> math.sqrt(n_words + L)
 [everything-left] Your head looks at everything to the left. Each token must look only at the token before it: one 1 in each row, np.eye(L, k=-1).
     np.eye(L, k=-1) -> np.tri(L, k=-1)
 You multiply 0 by infinity, which is not a number. A large factor is enough.
@@ -285,14 +288,14 @@ Your head looks for the word that came before. Where this word occurs twice, the
 """,
 )
 def look_left(words, n_words):
-    L = len(words)
-    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  # (L, n_words + L)
-    no_words = np.zeros((n_words, L))
-    W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)])
-    W_K = np.vstack([no_words, np.eye(L)])
-    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))])
-    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
-    A = weights_of(Q @ K.T / math.sqrt(Q.shape[-1]))  # (L, L)
+    L = len(words)  #: the number of tokens
+    X = np.hstack([np.eye(n_words)[words], np.eye(L)])  #: words and positions, one-hot, (L, n_words + L)
+    no_words = np.zeros((n_words, L))  #: zeros for the upper half, which reads the words
+    W_Q = np.vstack([no_words, 100 * np.eye(L, k=-1)])  #: the query matrix: each position asks for i - 1
+    W_K = np.vstack([no_words, np.eye(L)])  #: the key matrix, in which each position names itself
+    W_V = np.vstack([np.eye(n_words), np.zeros((L, n_words))])  #: the value matrix, for the word alone
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V  #: the queries, the keys and the values
+    A = weights_of(Q @ K.T / math.sqrt(Q.shape[-1]))  #: the attention weights, (L, L)
     return A[1:].round(1), (A @ V)[1:].round(1)
 
 
@@ -407,11 +410,11 @@ Return the name of the test, or "none" if no test fails.
 )
 def first_to_catch(head):
     rng = np.random.default_rng(0)
-    q, k, other = rng.standard_normal((3, 7, 4))
-    v = rng.standard_normal((7, 4))
-    order = rng.permutation(7)
+    q, k, other = rng.standard_normal((3, 7, 4))  #: queries, keys and other keys, 7 of each
+    v = rng.standard_normal((7, 4))  #: the values, as many as keys and as long
+    order = rng.permutation(7)  #: a new order for the keys and values
     same = np.allclose
-    z = head(q, k, v)
+    z = head(q, k, v)  #: the head's output with nothing changed
     if not same(head(q, k, np.ones_like(v)), 1):
         return "ones"
     if (z < v.min(axis=0) - 1e-9).any() or (z > v.max(axis=0) + 1e-9).any():
@@ -491,5 +494,5 @@ The deviations belong in the denominator too: larger entries make larger scores.
 """,
 )
 def score_scale(d_k, std_q, std_k):
-    variance = d_k * std_q**2 * std_k**2  # of a sum of d_k independent products
+    variance = d_k * std_q**2 * std_k**2  #: a score's variance, of a sum of d_k independent products
     return 1 / math.sqrt(variance)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from bert_course.check.exercise import exercise
+from bert_course.check.outcome import Probe
 
 # --- adam_step -------------------------------------------------------------------------------------------
 
@@ -131,11 +132,11 @@ The order is the parameter, then m, then v.
 """,
 )
 def adam_step(theta, g, m, v, t, lr, beta1, beta2, eps):
-    m_new = beta1 * m + (1 - beta1) * g
-    v_new = beta2 * v + (1 - beta2) * g**2
-    m_hat = m_new / (1 - beta1**t)
-    v_hat = v_new / (1 - beta2**t)
-    step = lr * m_hat / (np.sqrt(v_hat) + eps)
+    m_new = beta1 * m + (1 - beta1) * g  #: the gradients' running mean, uncorrected
+    v_new = beta2 * v + (1 - beta2) * g**2  #: the squared gradients' running mean, uncorrected
+    m_hat = m_new / (1 - beta1**t)  #: the new m, corrected for its start at 0
+    v_hat = v_new / (1 - beta2**t)  #: the new v, corrected for its start at 0
+    step = lr * m_hat / (np.sqrt(v_hat) + eps)  #: the step, which is to be subtracted
     return theta - step, m_new, v_new
 
 
@@ -161,12 +162,19 @@ def _clip_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a single number", [np.array([-7.0])], 3.0
 
 
+def _handed_back(_: None, returned: Any, arguments: Mapping[str, Any]) -> str | None:
+    if not any(np.may_share_memory(new, g) for new in returned[0] for g in arguments["gradients"]):
+        return None
+    return "it returns arrays of `gradients` themselves; new ones are asked for."
+
+
 @exercise(
     difficulty=2,
     minutes=12,
     cases=_clip_cases,
     same_dtype=True,
     rtol=1e-6,  # a small number added to the norm, as PyTorch does, is right too
+    probes=[Probe(lambda arguments: None, _handed_back)],
     hints="""
 The norm is one number for all arrays: the root of the sum of the squares of every entry of every array.
 
@@ -227,16 +235,18 @@ The gradients alone do not show how long they were: return the norm with them, t
     return clipped, norm -> return clipped
 The order is the list of gradients first, then the norm.
     return clipped, norm -> return norm, clipped
+Where nothing is clipped, you hand back the caller's own arrays. Whoever changes one of them later changes the other too: return copies.
+    [g * scale for g in gradients] -> [g * scale if scale < 1 else g for g in gradients]
 [norm-of-zero] Gradients of zero have norm 0, by which you divide: do so only when the norm is above the limit.
     if norm else 1 ->
     if norm else 1 -> if norm else math.nan
 """,
 )
 def clip_gradients(gradients, max_norm):
-    squares = sum(float((g**2).sum()) for g in gradients)
-    norm = math.sqrt(squares)
-    scale = min(1, max_norm / norm) if norm else 1
-    clipped = [g * scale for g in gradients]
+    squares = sum(float((g**2).sum()) for g in gradients)  #: the sum of the squares of all entries
+    norm = math.sqrt(squares)  #: the joint norm of all gradients, before clipping
+    scale = min(1, max_norm / norm) if norm else 1  #: a factor for all arrays, at most 1
+    clipped = [g * scale for g in gradients]  #: the gradients, scaled by one factor
     return clipped, norm
 
 
@@ -308,12 +318,12 @@ In your answer u is the first gradient itself, so later steps change the caller'
 """,
 )
 def momentum_steps(parameters, gradients, lr, beta1):
-    moved = list(parameters)
-    u = [np.zeros_like(p) for p in parameters]
-    for g in gradients:
-        for i in range(len(parameters)):
-            u[i] = beta1 * u[i] + g[i]
-            moved[i] = moved[i] - lr * u[i]
+    moved = list(parameters)  #: the parameters before the first step, in a new list
+    u = [np.zeros_like(p) for p in parameters]  #: a u for each parameter, 0 at first
+    for g in gradients:  #: one list of gradients for each step
+        for i in range(len(parameters)):  #: the number of each parameter
+            u[i] = beta1 * u[i] + g[i]  #: this parameter's fading sum of gradients
+            moved[i] = moved[i] - lr * u[i]  #: the parameter, moved against its own u
     return moved
 
 
@@ -433,7 +443,7 @@ You multiply by the limit: the length itself is compared with it.
 """,
 )
 def shortest_warmup(beta1, beta2, limit):
-    t = np.arange(1, 20_001)
-    length = (1 - beta1**t) / np.sqrt(1 - beta2**t)  # in learning rates, without a warm-up
-    too_long = t[length > limit]
+    t = np.arange(1, 20_001)  #: the numbers of the steps, counted from 1
+    length = (1 - beta1**t) / np.sqrt(1 - beta2**t)  #: step lengths in learning rates, without a warm-up
+    too_long = t[length > limit]  #: the steps that are too long without a warm-up
     return int(too_long.max(initial=0)) + 1

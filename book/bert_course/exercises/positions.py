@@ -82,12 +82,12 @@ Row 0 is missing. At position 0 the sines are 0, and the cosines are 1.
 """,
 )
 def sinusoids(L, d_model):
-    i = np.arange(L)[:, None]  # (L, 1)
-    n = np.arange(d_model // 2)
-    omega = 10000.0 ** (-2 * n / d_model)
+    i = np.arange(L)[:, None]  #: the positions from 0, one for each row, (L, 1)
+    n = np.arange(d_model // 2)  #: the numbers of the hands, from 0
+    omega = 10000.0 ** (-2 * n / d_model)  #: each hand's turn from a position to the next
     table = np.zeros((L, d_model))
-    table[:, 0::2] = np.sin(i * omega)
-    table[:, 1::2] = np.cos(i * omega)
+    table[:, 0::2] = np.sin(i * omega)  #: the sine of each hand's angle at each position
+    table[:, 1::2] = np.cos(i * omega)  #: the cosine of each hand's angle at each position
     return table
 
 
@@ -153,13 +153,13 @@ The last hand is missing. There are d_model / 2 of them, including the slowest.
 """,
 )
 def shift_matrix(k, d_model):
-    omega = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)
+    omega = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)  #: each hand's turn in one step
     R = np.zeros((d_model, d_model))
-    for n, angle in enumerate(k * omega):
-        R[2 * n, 2 * n] = np.cos(angle)
-        R[2 * n, 2 * n + 1] = -np.sin(angle)
-        R[2 * n + 1, 2 * n] = np.sin(angle)
-        R[2 * n + 1, 2 * n + 1] = np.cos(angle)
+    for n, angle in enumerate(k * omega):  #: each hand's number, and its turn in k steps
+        R[2 * n, 2 * n] = np.cos(angle)  #: what multiplies the old sine in the new sine
+        R[2 * n, 2 * n + 1] = -np.sin(angle)  #: what multiplies the old sine in the new cosine
+        R[2 * n + 1, 2 * n] = np.sin(angle)  #: what multiplies the old cosine in the new sine
+        R[2 * n + 1, 2 * n + 1] = np.cos(angle)  #: what multiplies the old cosine in the new cosine
     return R
 
 
@@ -229,10 +229,10 @@ You shut the other tokens out. They must share what is left, and the first token
 """,
 )
 def look_back(L, share):
-    b = np.zeros(2 * L - 1)
-    b[L - 2] = math.log(share / (1 - share) * (L - 1))
-    i = np.arange(L)
-    E = np.exp(b[i - i[:, None] + L - 1])  # (L, L)
+    b = np.zeros(2 * L - 1)  #: a bias of 0 for each distance
+    b[L - 2] = math.log(share / (1 - share) * (L - 1))  #: the bias for the token before
+    i = np.arange(L)  #: the positions of the tokens, from 0
+    E = np.exp(b[i - i[:, None] + L - 1])  #: the exponential of each pair's bias, (L, L)
     return E / E.sum(axis=1, keepdims=True)  # (L, L)
 
 
@@ -259,10 +259,10 @@ def _tables(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     dealt = right.copy()
     dealt[:, [0, 4]] = dealt[:, [4, 0]]
     yield "the sines of two hands swapped", dealt
-    for column, name in ((1, "one cosine of row 0 is off"), (4, "one sine of row 0 is off")):
+    for column, by, name in ((1, -0.125, "cosine"), (4, 0.125, "sine")):
         off = right.copy()
-        off[0, column] += 0.125
-        yield name, off
+        off[0, column] += by
+        yield f"one {name} of row 0 is off", off
     yield "rows and columns swapped", _hands(np.arange(16)[:, None] * 10000.0 ** (-2 * np.arange(8) / 16)).T
     yield "positions squared", _hands(i**2 * omega)
     steps = np.r_[0, 1, -1, -1, 1, rng.choice([-1, 1], 15)]
@@ -310,6 +310,8 @@ You test the start after the others. If several tests fail, return the name of t
 [floats-by-equals] You compare floats with ==. Rounding turns a 1 into 0.9999999999999999, so a right table fails. Allow for a small difference, as np.allclose does.
     same = np.allclose -> same = lambda x, y: bool(np.all(x == np.asarray(y)))
     if not same(sines**2 + cosines**2, 1): -> if (sines**2 + cosines**2 != 1).any():
+You compare without absolute values, so a number that is off in one direction is never noticed. A difference can be below 0 too: take np.abs of it, or np.allclose.
+    same = np.allclose -> same = lambda x, y: bool(np.all(x - np.asarray(y) < 1e-6)) || same = lambda x, y: bool(np.all(np.asarray(y) - x < 1e-6))
 [half-a-start] You look at half of row 0. Its sines are 0, and its cosines are 1.
     if not same(table[0], [0, 1] * (d_model // 2)): -> if not same(sines[0], 0): || if not same(cosines[0], 1):
 At position 0 the sine is 0 and the cosine is 1, not the other way round.
@@ -325,11 +327,11 @@ Your dot products are those of columns. Positions are rows, so compute table @ t
 """,
 )
 def table_fault(table):
-    L, d_model = table.shape
-    i = np.arange(L)[:, None]  # (L, 1)
-    omega = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)
-    sines, cosines = table[:, 0::2], table[:, 1::2]
-    gram = table @ table.T
+    L, d_model = table.shape  #: the numbers of positions and of columns
+    i = np.arange(L)[:, None]  #: the positions from 0, one for each row, (L, 1)
+    omega = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)  #: each hand's turn in one step
+    sines, cosines = table[:, 0::2], table[:, 1::2]  #: the columns of the sines, and those of the cosines
+    gram = table @ table.T  #: the dot products of all pairs of rows
     same = np.allclose
     if not same(table[0], [0, 1] * (d_model // 2)):
         return "start"
@@ -381,12 +383,12 @@ You compare absolute values, but a sum below 0 is smaller than 0.
 """,
 )
 def first_rise(d_model):
-    omega = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)
+    omega = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)  #: each hand's turn in one step
 
     def similarity(k):
-        return np.cos(k * omega).sum()
+        return np.cos(k * omega).sum()  #: the dot product of rows that lie k apart
 
-    k = 1
+    k = 1  #: the smallest distance to look at
     while similarity(k) <= similarity(k - 1):
         k += 1
     return k

@@ -80,12 +80,12 @@ You compare the visible words, but not where the gap is. A rival has its gap at 
 )
 def floor_of(language):
     cost = places = 0.0
-    for text, weight in language.items():
-        for place in range(len(text)):
-            seen = text[:place], text[place + 1 :]
+    for text, weight in language.items():  #: every text, with its weight
+        for place in range(len(text)):  #: every position in the text
+            seen = text[:place], text[place + 1 :]  #: the words before the gap, and those after it
             rivals = [w for other, w in language.items() if (other[:place], other[place + 1 :]) == seen]
-            cost += weight * -math.log(weight / sum(rivals))
-            places += weight
+            cost += weight * -math.log(weight / sum(rivals))  #: the word's -log p, times its text's weight
+            places += weight  #: the weight of this hidden word's text
     return cost / places
 
 
@@ -138,10 +138,10 @@ That is in bits. Use the natural logarithm.
 )
 def cost_of_doubt(r, s, n):
     def part(p, q):
-        return p * math.log(p / q) if p else 0.0
+        return p * math.log(p / q) if p else 0.0  #: one noun's part of the divergence
 
-    copy, others = r + (1 - r) / n, (1 - r) / n
-    copy_model, others_model = s + (1 - s) / n, (1 - s) / n
+    copy, others = r + (1 - r) / n, (1 - r) / n  #: the true probabilities of the copy, and of another noun
+    copy_model, others_model = s + (1 - s) / n, (1 - s) / n  #: the model's probabilities of copy and another
     return part(copy, copy_model) + (n - 1) * part(others, others_model)
 
 
@@ -259,17 +259,17 @@ You leave out the last step.
 )
 def train_in_parts(model, batches, optimizer, schedule, parts):
     losses = []
-    for start in range(0, len(batches), parts):
+    for start in range(0, len(batches), parts):  #: the index of each step's first batch
         optimizer.zero_grad()
         total = 0.0
-        for batch in batches[start : start + parts]:
-            loss = model(**batch).loss
-            (loss * (1 / parts)).backward()
-            total += loss.item() / parts
-        clip_grad_norm(model.parameters(), 1.0)
+        for batch in batches[start : start + parts]:  #: the small batches of this step
+            loss = model(**batch).loss  #: the loss of this batch alone
+            (loss * (1 / parts)).backward()  #: this batch's part of the step's mean loss
+            total += loss.item() / parts  #: this batch's part of the step's mean loss, a number
+        clip_grad_norm(model.parameters(), 1.0)  #: the joint norm of all gradients before clipping
         optimizer.step()
         schedule.step()
-        losses.append(total)
+        losses.append(total)  #: the mean loss of this step's batches
     return losses
 
 
@@ -322,5 +322,5 @@ The number for the same words comes first.
 """,
 )
 def words_needed(model, floor, error):
-    variances = (model - floor).var(ddof=1), model.var(ddof=1) + floor.var(ddof=1)
+    variances = (model - floor).var(ddof=1), model.var(ddof=1) + floor.var(ddof=1)  #: variances of both gaps
     return [math.ceil(variance / error**2) for variance in variances]

@@ -112,17 +112,17 @@ Your losses are in the wrong order: the words' comes first, then the pairs'.
 """,
 )
 def train_step(batch, parts, model, lr):
-    X, pooled = parts.bert(batch, model)
-    chosen = batch["labels"] != -100  # (B, L)
-    mlm = parts.cross_entropy(parts.mlm_logits(X[chosen], model), batch["labels"][chosen])
-    W, b = model["seq_relationship"]
-    nsp = parts.cross_entropy(pooled @ W + b, batch["next_sentence_label"])
-    (mlm + nsp).backward()
+    X, pooled = parts.bert(batch, model)  #: the last hidden state and the pooled vectors
+    chosen = batch["labels"] != -100  #: the tokens with a label, (B, L)
+    mlm = parts.cross_entropy(parts.mlm_logits(X[chosen], model), batch["labels"][chosen])  #: the words' loss
+    W, b = model["seq_relationship"]  #: W and b of the pairs' head
+    nsp = parts.cross_entropy(pooled @ W + b, batch["next_sentence_label"])  #: the loss of the pairs
+    (mlm + nsp).backward()  #: the loss of the step, the sum of both
     model["t"] += 1
-    weights = parts.parameters(model)
-    gradients, _ = parts.clip_gradients([p.grad for p in weights], 1.0)
-    for p, g, means in zip(weights, gradients, model["means"], strict=True):
-        theta = (1 - 0.01 * lr) * p.data if p.data.ndim > 1 else p.data
-        p.data, *means[:] = parts.adam_step(theta, g, *means, model["t"], lr, 0.9, 0.999, 1e-6)
+    weights = parts.parameters(model)  #: all parameters of the model
+    gradients, _ = parts.clip_gradients([p.grad for p in weights], 1.0)  #: all gradients, clipped together
+    for p, g, means in zip(weights, gradients, model["means"], strict=True):  #: p with its gradient and means
+        theta = (1 - 0.01 * lr) * p.data if p.data.ndim > 1 else p.data  #: the parameter, decayed if a matrix
+        p.data, *means[:] = parts.adam_step(theta, g, *means, model["t"], lr, 0.9, 0.999, 1e-6)  #: p, m and v
         p.grad = None
     return float(mlm.data), float(nsp.data)

@@ -77,7 +77,7 @@ You divide each vector by its length as well. Only the mean is asked for.
 """,
 )
 def mean_pool(H, attention_mask):
-    mask = attention_mask[:, :, None].astype(H.dtype)  # (B, L, 1)
+    mask = attention_mask[:, :, None].astype(H.dtype)  #: mask with a third axis, (B, L, 1)
     return (H * mask).sum(axis=1) / mask.sum(axis=1)  # (B, d_model)
 
 
@@ -151,7 +151,7 @@ A row for each question, please: you return a column.
 """,
 )
 def nearest(index, questions, k):
-    V = index / np.linalg.norm(index, axis=1, keepdims=True)  # (n, d_model)
+    V = index / np.linalg.norm(index, axis=1, keepdims=True)  #: each row at length 1, (n, d_model)
     return np.argsort(-(questions @ V.T), axis=1)[:, :k]  # (m, n) -> (m, k)
 
 
@@ -228,18 +228,18 @@ def renamed(state):
         "linear2": "output.dense",
         "norm1": "attention.output.LayerNorm",
         "norm2": "output.LayerNorm",
-    }
+    }  #: Hugging Face's names of the arrays that are not cut
     found = {}
-    for name, array in state.items():
-        _, number, rest = name.split(".", 2)
-        layer = f"encoder.layer.{number}."
+    for name, array in state.items():  #: every name of PyTorch's, with its array
+        _, number, rest = name.split(".", 2)  #: layers, the number, and the rest
+        layer = f"encoder.layer.{number}."  #: how all new names of the layer begin
         if "in_proj" in rest:
-            kind = rest.split("_")[-1]  # weight or bias
+            kind = rest.split("_")[-1]  #: the end of the name, weight or bias
             for part, piece in zip(("query", "key", "value"), np.split(array, 3), strict=True):
-                found[f"{layer}attention.self.{part}.{kind}"] = piece
+                found[f"{layer}attention.self.{part}.{kind}"] = piece  #: the part's block of rows
         else:
-            part, kind = rest.rsplit(".", 1)
-            found[f"{layer}{others[part]}.{kind}"] = array
+            part, kind = rest.rsplit(".", 1)  #: the array's name, and weight or bias
+            found[f"{layer}{others[part]}.{kind}"] = array  #: the array, not transposed
     return found
 
 
@@ -311,10 +311,10 @@ You name the file that is sound: you look for entries that are not 0 where other
 """,
 )
 def broken_download(states):
-    for number, state in enumerate(states):
-        others = [other for other in states if other is not state]
-        for name, array in state.items():
-            lost = (array == 0) & np.all([other[name] != 0 for other in others], axis=0)
+    for number, state in enumerate(states):  #: the three checkpoints, counted from 0
+        others = [other for other in states if other is not state]  #: the other two
+        for name, array in state.items():  #: the arrays, in the file's order
+            lost = (array == 0) & np.all([other[name] != 0 for other in others], axis=0)  #: the lost entries
             if lost.any():
                 return number, name
     return None

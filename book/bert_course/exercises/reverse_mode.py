@@ -193,25 +193,25 @@ def differentiate(program, numbers):
     class Var:
         def __init__(self, value, inputs=(), slopes=()):
             self.value, self.inputs, self.slopes, self.grad = value, inputs, slopes, 0.0
-            order.append(self)
+            order.append(self)  #: this value, the newest so far
 
         def __add__(self, other):
-            return Var(self.value + other.value, (self, other), (1.0, 1.0))
+            return Var(self.value + other.value, (self, other), (1.0, 1.0))  #: the sum, with slope 1 for each
 
         def __mul__(self, other):
-            return Var(self.value * other.value, (self, other), (other.value, self.value))
+            return Var(self.value * other.value, (self, other), (other.value, self.value))  #: the product
 
         def tanh(self):
-            y = math.tanh(self.value)
-            return Var(y, (self,), (1 - y * y,))
+            y = math.tanh(self.value)  #: the output y of tanh
+            return Var(y, (self,), (1 - y * y,))  #: tanh's output, with slope 1 - y²
 
-    order: list = []  # oldest first
-    given = [Var(number) for number in numbers]
-    output = program(*given)
-    output.grad = 1.0
-    for value in reversed(order):
-        for source, slope in zip(value.inputs, value.slopes, strict=True):
-            source.grad += value.grad * slope
+    order: list = []  #: all values made so far, oldest first
+    given = [Var(number) for number in numbers]  #: one object for each input, in order
+    output = program(*given)  #: the output that the program makes of the inputs
+    output.grad = 1.0  #: the derivative of the output with respect to itself
+    for value in reversed(order):  #: all values, newest first
+        for source, slope in zip(value.inputs, value.slopes, strict=True):  #: each input, with its slope
+            source.grad += value.grad * slope  #: the value's gradient times its local slope
     return [value.grad for value in given]
 
 
@@ -324,18 +324,18 @@ The sign is wrong: a gradient points where the output grows.
 """,
 )
 def backward(output):
-    gradients = {output: np.ones_like(output.data)}
+    gradients = {output: np.ones_like(output.data)}  #: what has arrived so far: ones for the output
     while gradients:
         tensor = max(
             gradients, key=lambda tensor: tensor.number
-        )  # newest first: all that used it have passed on
-        dy = gradients.pop(tensor)
+        )  #: the newest tensor: all that used it have passed on
+        dy = gradients.pop(tensor)  #: the gradient of this tensor, from all its uses
         if tensor.rule is None:  # a leaf
-            tensor.grad = dy if tensor.grad is None else tensor.grad + dy
+            tensor.grad = dy if tensor.grad is None else tensor.grad + dy  #: an old gradient, if any, plus dy
             continue
-        for parent, gradient in zip(tensor.parents, tensor.rule(dy), strict=True):
+        for parent, gradient in zip(tensor.parents, tensor.rule(dy), strict=True):  #: a gradient per parent
             if parent.requires_grad:
-                gradient = unbroadcast(gradient, parent.shape)
+                gradient = unbroadcast(gradient, parent.shape)  #: the gradient, summed to the parent's shape
                 gradients[parent] = gradients[parent] + gradient if parent in gradients else gradient
 
 
@@ -421,8 +421,8 @@ You add up the entries of dx: dx has the shape of x, a number for every entry.
 """,
 )
 def variance_backward(dv, x):
-    mean = x.mean(axis=1, keepdims=True)
-    direct = 2 * (x - mean) / x.shape[1]  # the way through the mean adds Σ (x - μ) = 0
+    mean = x.mean(axis=1, keepdims=True)  #: the mean μ of each row, (r, 1)
+    direct = 2 * (x - mean) / x.shape[1]  #: the direct derivative: the way through the mean adds 0
     return dv[:, None] * direct
 
 
@@ -472,6 +472,6 @@ That is half of n. It is right for 12 layers, and far too many for 10,000: stret
 """,
 )
 def smallest_peak(n):
-    stretches = [k for k in range(1, n + 1) if n % k == 0]
-    peaks = [n // k + k - 1 for k in stretches]
+    stretches = [k for k in range(1, n + 1) if n % k == 0]  #: the lengths k that divide n
+    peaks = [n // k + k - 1 for k in stretches]  #: the number of arrays at the peak, for each k
     return min(peaks)

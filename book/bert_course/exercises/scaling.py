@@ -57,8 +57,8 @@ That counts one layer, not all.
 """,
 )
 def bert_parameters(V, P, layers, d, d_ff):
-    embeddings = (V + P + 2) * d + 2 * d
-    layer = 4 * d * (d + 1) + d_ff * (d + 1) + d * (d_ff + 1) + 4 * d
+    embeddings = (V + P + 2) * d + 2 * d  #: the parameters of the three tables and their LayerNorm
+    layer = 4 * d * (d + 1) + d_ff * (d + 1) + d * (d_ff + 1) + 4 * d  #: the parameters of a single layer
     return embeddings + layers * layer + d * (d + 1)
 
 
@@ -121,7 +121,7 @@ D depends on N: D = C / (6 N). So the slope of the second term has a factor from
 """,
 )
 def best_size(C, A, alpha, B, beta):
-    N = (alpha * A / (beta * B)) ** (1 / (alpha + beta)) * (C / 6) ** (beta / (alpha + beta))
+    N = (alpha * A / (beta * B)) ** (1 / (alpha + beta)) * (C / 6) ** (beta / (alpha + beta))  #: the best N
     return N, C / 6 / N
 
 
@@ -177,8 +177,8 @@ That is the cheapest choice, not the one with the lowest loss.
 """,
 )
 def spend_budget(C, tokens, sizes, law):
-    reads = [(N, min(C / (6 * N), tokens)) for N in sizes]
-    options = [(law(N, D), 6 * N * D, N, D) for N, D in reads]
+    reads = [(N, min(C / (6 * N), tokens)) for N in sizes]  #: each size with the tokens it can read
+    options = [(law(N, D), 6 * N * D, N, D) for N, D in reads]  #: each size's loss and FLOPs, then N and D
     return min(options)[2:]
 
 
@@ -232,7 +232,7 @@ The fit is the other way round: log N against the loss. The errors are in the lo
 """,
 )
 def forecast_loss(N, loss, floor, larger):
-    slope, height = np.polyfit(np.log(N), np.log(loss - floor), 1)
+    slope, height = np.polyfit(np.log(N), np.log(loss - floor), 1)  #: the fitted line's slope and height
     return floor + np.exp(height + slope * np.log(larger))
 
 
@@ -290,6 +290,6 @@ You count a run once, however often it was drawn. In a bootstrap it counts as of
 """,
 )
 def exponent_interval(N, above, drawn):
-    exponents = [-np.polyfit(np.log(N[row]), np.log(above[row]), 1)[0] for row in drawn]
-    low, high = np.percentile(exponents, [5, 95])
+    exponents = [-np.polyfit(np.log(N[row]), np.log(above[row]), 1)[0] for row in drawn]  #: minus the slopes
+    low, high = np.percentile(exponents, [5, 95])  #: the percentiles 5 and 95 of the exponents
     return low, high

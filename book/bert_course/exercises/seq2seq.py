@@ -90,12 +90,12 @@ The bias is missing.
 """,
 )
 def lstm_cell(x, h, c, W_x, W_h, b):
-    z = x @ W_x + h @ W_h + b
-    i, f, g, o = np.split(z, 4, axis=-1)
-    i, f, o = _sigmoid(i), _sigmoid(f), _sigmoid(o)
-    g = np.tanh(g)
-    c_new = f * c + i * g
-    h_new = o * np.tanh(c_new)
+    z = x @ W_x + h @ W_h + b  #: gates and candidate before σ and tanh, (n, 4 H)
+    i, f, g, o = np.split(z, 4, axis=-1)  #: H columns for each of i, f, g and o
+    i, f, o = _sigmoid(i), _sigmoid(f), _sigmoid(o)  #: the gates, shares from 0 to 1
+    g = np.tanh(g)  #: the candidate, from -1 to 1
+    c_new = f * c + i * g  #: the new cell: what is kept, plus what is written
+    h_new = o * np.tanh(c_new)  #: the new state: what the output gate lets through
     return h_new, c_new
 
 
@@ -157,14 +157,14 @@ W ** k is the power of each entry. The power of a matrix is a product with itsel
 """,
 )
 def linear_through_time(X, W, dh):
-    before = [np.zeros_like(dh)]
-    for x in X[:-1]:
-        before.append(x + before[-1] @ W)
-    dX, dW = np.zeros_like(X), np.zeros_like(W)
-    for t in range(len(X) - 1, -1, -1):
-        dX[t] = dh
-        dW += np.outer(before[t], dh)
-        dh = dh @ W.T
+    before = [np.zeros_like(dh)]  #: the state before the first step, h_0 = 0
+    for x in X[:-1]:  #: every input but the last
+        before.append(x + before[-1] @ W)  #: the state after this input
+    dX, dW = np.zeros_like(X), np.zeros_like(W)  #: zeros, in both gradients' shapes
+    for t in range(len(X) - 1, -1, -1):  #: every step, from the last to the first
+        dX[t] = dh  #: the gradient of h_t, which is also that of x_t
+        dW += np.outer(before[t], dh)  #: this step's term of dW, from h_{t-1} and dh_t
+        dh = dh @ W.T  #: the gradient of the state before, h_{t-1}
     return dX, dW
 
 
@@ -245,9 +245,9 @@ Both counts write the same value. The sign of g has to distinguish them.
 """,
 )
 def hold_a_bit(run):
-    w_f, b_f = [-20, -20, -20, 0], 10
-    w_i, b_i = [20, 20, 0, 0], -10
-    w_g, b_g = [10, -10, 0, 0], 0
+    w_f, b_f = [-20, -20, -20, 0], 10  #: a forget gate open at other only
+    w_i, b_i = [20, 20, 0, 0], -10  #: an input gate open at few and many only
+    w_g, b_g = [10, -10, 0, 0], 0  #: a candidate near 1 at few, near -1 at many
     return run(w_f, b_f, w_i, b_i, w_g, b_g)
 
 
@@ -356,19 +356,19 @@ You find a fault in every model. A model that passes all tests has the fault "no
 """,
 )
 def decoder_fault(model):
-    labels = model.labels([5, 6, 7])
+    labels = model.labels([5, 6, 7])  #: the model's labels of three words
     if list(labels) != [5, 6, 7, END]:
         return "no end token"
     if list(model.fed([5, 6, 7, END])) != [START, 5, 6, 7]:
         return "not shifted"
-    short = model.encode([5, 6], [1, 1])
-    own = _cell(model, 6, *_cell(model, 5, *_zeros(model)))
+    short = model.encode([5, 6], [1, 1])  #: the model's state after two words
+    own = _cell(model, 6, *_cell(model, 5, *_zeros(model)))  #: a right cell's state after both
     if not same(short, own):
         return "gates in another order"
-    padded = model.encode([5, 6, PAD, PAD], [1, 1, 0, 0])
+    padded = model.encode([5, 6, PAD, PAD], [1, 1, 0, 0])  #: the model's state with padding
     if not same(padded, short):
         return "padding is read"
-    _, after = model.step(short, 5)
+    _, after = model.step(short, 5)  #: the logits, and the model's state after a step
     if not same(after, _cell(model, 5, *short)):
         return "state not carried"
     return "none"
@@ -440,5 +440,5 @@ You take the square root. The gate is the k-th root of the share.
 """,
 )
 def forget_bias(share, distance):
-    f = share ** (1 / distance)
+    f = share ** (1 / distance)  #: each step's gate, the k-th root of the share
     return math.log(f / (1 - f))

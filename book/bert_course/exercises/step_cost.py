@@ -111,12 +111,12 @@ The words are spelt "memory" and "compute".
 """,
 )
 def product_bound(n, k, m, peak, bandwidth):
-    flops = 2 * n * k * m
-    moved = 4 * (n * k + k * m + n * m)  # bytes
-    compute = flops / peak
-    memory = moved / bandwidth
-    bound = "memory" if memory > compute else "compute"
-    seconds = max(compute, memory)
+    flops = 2 * n * k * m  #: the FLOPs: a multiplication and an addition for each term
+    moved = 4 * (n * k + k * m + n * m)  #: the bytes that are moved, four for each number
+    compute = flops / peak  #: the seconds that the FLOPs take at the peak
+    memory = moved / bandwidth  #: the seconds that the bytes take at the bandwidth
+    bound = "memory" if memory > compute else "compute"  #: the word for what the product waits for
+    seconds = max(compute, memory)  #: the longer of the two times
     return bound, seconds
 
 
@@ -221,14 +221,14 @@ d_k / 2 is what FLOPs per byte approach when L is very large. The L at which the
 """,
 )
 def from_which_length(d_k, peak, bandwidth):
-    flops = 2 * d_k  # for each of the L² scores
-    inputs = 4 * 2 * d_k  # bytes of Q and K, for each of L tokens
-    output = 4  # bytes, for each of the L² scores
+    flops = 2 * d_k  #: the FLOPs for each of the L² scores
+    inputs = 4 * 2 * d_k  #: the bytes of Q and K for each token
+    output = 4  #: the bytes for each of the L² scores
     # Arithmetic takes flops L² / peak, memory (inputs L + output L²) / bandwidth. Both are divided by L² here.
-    gain = flops / peak - output / bandwidth
+    gain = flops / peak - output / bandwidth  #: a score's arithmetic time minus its writing time
     if gain <= 0:  # then memory takes longer, however large L is
         return math.inf
-    least = inputs / bandwidth / gain
+    least = inputs / bandwidth / gain  #: the L, not rounded, at which both times are equal
     return math.ceil(least)
 
 
@@ -321,11 +321,11 @@ The names of the changes are asked for, not of the operations that they change.
 """,
 )
 def worth_trying(profile, changes, least):
-    total = sum(profile.values())
+    total = sum(profile.values())  #: the milliseconds of the whole step
     saved = {}
-    for name, (op, times) in changes.items():
-        saved[name] = profile[op] * (1 - 1 / times) / total
-    worth = [name for name in changes if saved[name] > least]
+    for name, (op, times) in changes.items():  #: every change, with its operation and times as fast
+        saved[name] = profile[op] * (1 - 1 / times) / total  #: the saved share of the whole step
+    worth = [name for name in changes if saved[name] > least]  #: what saves more than `least`, unsorted
     return sorted(worth, key=saved.__getitem__, reverse=True)
 
 
@@ -412,10 +412,10 @@ You write over x, which belongs to the caller.
 """,
 )
 def gelu_in_16_passes(x):
-    c = math.sqrt(2 / math.pi)
-    y = np.square(x)
-    y *= -2 * c * 0.044715
-    y -= 2 * c
+    c = math.sqrt(2 / math.pi)  #: the factor √(2/π) of z
+    y = np.square(x)  #: the square of each entry of x
+    y *= -2 * c * 0.044715  #: the factor of x² in -2z / x
+    y -= 2 * c  #: the constant that is subtracted in -2z / x
     y *= x  # -2z
     np.exp(y, out=y)
     y += 1

@@ -89,12 +89,12 @@ Each mask needs a row for each position of the target: (B, T, T) and (B, T, S).
 """,
 )
 def shift_and_mask(labels, source, start, pad):
-    T = labels.shape[1]
-    ids = np.full_like(labels, start)
-    ids[:, 1:] = labels[:, :-1]
-    ids = np.where(ids == -100, pad, ids)
-    own = np.tri(T, dtype=bool) & (ids != pad)[:, None, :]
-    cross = np.broadcast_to((source != pad)[:, None, :], (len(source), T, source.shape[1]))
+    T = labels.shape[1]  #: the number of positions of the target
+    ids = np.full_like(labels, start)  #: the start token at every position
+    ids[:, 1:] = labels[:, :-1]  #: each text's labels but the last position's
+    ids = np.where(ids == -100, pad, ids)  #: what the decoder reads, pad for every -100
+    own = np.tri(T, dtype=bool) & (ids != pad)[:, None, :]  #: words up to the row's own, no padding
+    cross = np.broadcast_to((source != pad)[:, None, :], (len(source), T, source.shape[1]))  #: source words
     return ids, own, cross
 
 
@@ -167,15 +167,15 @@ That is the entropy of the model's p. The lowest loss is reached at p = q, so it
 """,
 )
 def smoothed_loss(logits, label, eps):
-    V = len(logits)
-    q = np.full(V, eps / V)
-    q[label] += 1 - eps
-    logits = logits - logits.max()
-    log_p = logits - np.log(np.exp(logits).sum())
-    p = np.exp(log_p)
-    loss = -(q * log_p).sum()
-    there = q > 0
-    lowest = -(q[there] * np.log(q[there])).sum()
+    V = len(logits)  #: the number of words
+    q = np.full(V, eps / V)  #: the share of ε that each word gets, ε/V
+    q[label] += 1 - eps  #: what the right word gets besides, 1 - ε
+    logits = logits - logits.max()  #: the logits less the largest of them
+    log_p = logits - np.log(np.exp(logits).sum())  #: logarithms of the probabilities
+    p = np.exp(log_p)  #: each word's probability, the softmax of the logits
+    loss = -(q * log_p).sum()  #: the loss, a sum over all V words
+    there = q > 0  #: which words have a target above 0
+    lowest = -(q[there] * np.log(q[there])).sum()  #: the entropy of the targets q
     return loss, p - q, lowest
 
 
@@ -244,8 +244,8 @@ def masks_at(place):
         "decoder, one step of writing": ("target", "target", []),
         "BERT": ("source", "source", ["source padding"]),
         "GPT": ("target", "target", ["later words", "target padding"]),
-    }
-    asks, answers, hidden = table[place]
+    }  #: whose queries, whose keys, what is hidden, for each place
+    asks, answers, hidden = table[place]  #: who asks, who is looked at, what is hidden
     return asks, answers, hidden
 
 
@@ -318,17 +318,17 @@ Return one name, and not a list of names.
 )
 def fault_in_decoder(decoder):
     rng = np.random.default_rng(0)
-    target, source = rng.standard_normal((4, 4)), rng.standard_normal((6, 4))
-    words = np.arange(6) < 5
-    given = decoder(target, source, words)
+    target, source = rng.standard_normal((4, 4)), rng.standard_normal((6, 4))  #: a random target and source
+    words = np.arange(6) < 5  #: words at all places of the source but the last
+    given = decoder(target, source, words)  #: the output for the inputs as they are
 
     def moved(target, source):
-        return np.abs(decoder(target, source, words) - given).max(axis=1) > 1e-9
+        return np.abs(decoder(target, source, words) - given).max(axis=1) > 1e-9  #: which rows have changed
 
-    later, padded, last = target.copy(), source.copy(), source.copy()
-    later[-1] += 1
-    padded[-1] += 1
-    last[-2] += 1
+    later, padded, last = target.copy(), source.copy(), source.copy()  #: three copies to be changed
+    later[-1] += 1  #: a change of the target's last word
+    padded[-1] += 1  #: a change of the source's padding
+    last[-2] += 1  #: a change of the source's last word
     name = "none"
     if moved(later, source)[0]:
         name = "future"
@@ -405,14 +405,14 @@ Return the layer, the head and the share.
 """,
 )
 def most_aligned_head(weights, gold):
-    hits, count = np.zeros(weights[0].shape[:2]), 0
-    for one, places in zip(weights, gold):  # noqa: B905
-        best = one.argmax(axis=-1)  # (layers, h, T)
-        for t, place in enumerate(places):
+    hits, count = np.zeros(weights[0].shape[:2]), 0  #: no hits in any head, no words
+    for one, places in zip(weights, gold):  # noqa: B905  #: a text's weights and gold
+        best = one.argmax(axis=-1)  #: the strongest source place, (layers, h, T)
+        for t, place in enumerate(places):  #: every target word's gold places
             if place:
-                at = place[0] if place else -1
-                hits += best[..., t] == at
-                count += 1
-    shares = hits / count
-    layer, head = np.unravel_index(shares.argmax(), shares.shape)
+                at = place[0] if place else -1  #: the word's gold position
+                hits += best[..., t] == at  #: which heads are right here, (layers, h)
+                count += 1  #: one more word that has a gold position
+    shares = hits / count  #: each head's share of right words, (layers, h)
+    layer, head = np.unravel_index(shares.argmax(), shares.shape)  #: the most aligned head
     return int(layer), int(head), float(shares[layer, head])

@@ -51,6 +51,7 @@ def _split_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     every = {*LETTERS, *("##" + letter for letter in LETTERS)}
     yield "a word of 100 characters", long, every
     yield "a word of 101 characters", long + a, every
+    yield "a word of 101 characters that is a piece", long + a, every | {long + a}
 
 
 @exercise(
@@ -113,6 +114,8 @@ Where the cut gets stuck, you return an empty list or nothing. The word becomes 
     return ["[UNK]"] -> return [] || return None
 The answer is a list, even if it holds [UNK] alone.
     return ["[UNK]"] -> return "[UNK]"
+A word of more than 100 characters is ["[UNK]"] even if the vocabulary has it as one piece. Look at its length first.
+    len(word) > 100 -> len(word) > 100 and word not in vocabulary
 Where the longest match gets stuck, you go back and try a shorter piece. BERT does not go back: the word is [UNK].
     def cut(start):
         if start == len(word):
@@ -148,16 +151,16 @@ You take the longest piece at the end of the word first. BERT begins at the fron
 def split_word(word, vocabulary):
     if len(word) > 100:
         return ["[UNK]"]
-    pieces, start = [], 0
+    pieces, start = [], 0  #: no pieces yet, and where the rest begins
     while start < len(word):
-        prefix = "##" if start else ""
-        for end in range(len(word), start, -1):
+        prefix = "##" if start else ""  #: the marks ##, except at the front of the word
+        for end in range(len(word), start, -1):  #: the ends to try, the longest piece first
             if prefix + word[start:end] in vocabulary:
                 break
         else:
             return ["[UNK]"]
-        pieces.append(prefix + word[start:end])
-        start = end
+        pieces.append(prefix + word[start:end])  #: the longest piece that fits, with any marks
+        start = end  #: where the rest of the word begins
     return pieces
 
 
@@ -226,8 +229,8 @@ The count takes the second pair too. Let the first pair occur more often.
 )
 def two_rules(frequent, likely):
     fronts = [letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter not in frequent + likely]
-    corpus = {x + frequent: 10 for x in fronts[:3]}
-    corpus |= {fronts[3] + likely: 1, fronts[3]: 9}
+    corpus = {x + frequent: 10 for x in fronts[:3]}  #: the first pair behind three letters, ten times each
+    corpus |= {fronts[3] + likely: 1, fronts[3]: 9}  #: the second pair once, and its front letter nine times
     return _first_merge(corpus, "count"), _first_merge(corpus, "score")
 
 
@@ -291,23 +294,23 @@ You merge once more than asked for, or once less: n is the number of merges.
 )
 def mended_merges(word_counts, n):
     words = {word: [word[0], *("##" + letter for letter in word[1:])] for word in word_counts}
-    learned = []
-    for _ in range(n):
-        pairs: Counter[tuple[str, str]] = Counter()
-        for word, pieces in words.items():
-            for pair in pairwise(pieces):
-                pairs[pair] += word_counts[word]
+    learned = []  #: the names of the merged pieces, in order
+    for _ in range(n):  #: one number for each merge
+        pairs: Counter[tuple[str, str]] = Counter()  #: the counts of pairs, anew for each merge
+        for word, pieces in words.items():  #: each word, with its pieces so far
+            for pair in pairwise(pieces):  #: the word's pairs of neighbouring pieces
+                pairs[pair] += word_counts[word]  #: how often the word itself occurs
         if not pairs:
             break
-        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        new = best[0] + best[1].removeprefix("##")
-        learned.append(new)
-        for pieces in words.values():
-            i = 0
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))  #: the most frequent pair, ties by alphabet
+        new = best[0] + best[1].removeprefix("##")  #: the merged piece, no marks in between
+        learned.append(new)  #: the name of the merged piece
+        for pieces in words.values():  #: the pieces of every word
+            i = 0  #: the position in the word, from the left
             while i < len(pieces):
                 if tuple(pieces[i : i + 2]) == best:
-                    pieces[i : i + 2] = [new]
-                i += 1
+                    pieces[i : i + 2] = [new]  #: the new piece, for both old ones
+                i += 1  #: the step to the next piece on the right
     return learned
 
 
@@ -333,6 +336,7 @@ def _fewest_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     cuts = [word[i : i + n] for i in range(1, 16) for n in (2, 3, 5) if rng.random() < 0.5]
     yield "18 letters", word, {"a", "b", "##a", "##b", *("##" + piece for piece in cuts)}
     yield "60 letters, which can be cut in 2^59 ways", 60 * a, {a, "##" + a, "##" + 7 * a}
+    yield "105 letters", 105 * a, {a, "##" + a, "##" + 7 * a}
 
 
 @exercise(
@@ -375,16 +379,18 @@ You keep the first cut that you find. Compare it with the others.
     min(best[end], best[start] + 1) -> best[start] + 1 if best[end] == math.inf else best[end]
 Where no cut exists, the answer is 0.
     0 if -> len(word) if || 1 if || -1 if || math.inf if
+You return 0 for every word of more than 100 letters. That rule is exercise 1's. Here a word of any length can be cut.
+    return 0 if best[-1] == math.inf -> return 0 if best[-1] == math.inf or len(word) > 100
 You return the numbers for all beginnings of the word. Return only the number for the whole word.
     return 0 if best[-1] == math.inf else best[-1] -> return best
 """,
 )
 def fewest_pieces(word, vocabulary):
-    best = [0, *[math.inf] * len(word)]  # of the first 0, 1, 2, … letters
-    for end in range(1, len(word) + 1):
-        for start in range(end):
+    best = [0, *[math.inf] * len(word)]  #: the fewest pieces for 0, 1, … letters so far
+    for end in range(1, len(word) + 1):  #: the lengths of the word's beginnings, from 1
+        for start in range(end):  #: the positions where the last piece can begin
             if ("##" if start else "") + word[start:end] in vocabulary:
-                best[end] = min(best[end], best[start] + 1)
+                best[end] = min(best[end], best[start] + 1)  #: the fewest pieces for `end` letters so far
     return 0 if best[-1] == math.inf else best[-1]
 
 
@@ -452,9 +458,9 @@ That is the gain of one occurrence of the pair. Return the gain of the whole tex
 )
 def likelihood_gain(n, c_a, c_b, c_ab):
     def power(c):
-        return c * math.log(c) if c else 0.0
+        return c * math.log(c) if c else 0.0  #: the term c log c, 0 where c is 0
 
     # Compared with c_ab log(n · score), the terms of a and b take away up to c_ab each,
     # and that of n adds up to c_ab, because the text gets shorter.
-    after = power(c_a - c_ab) + power(c_b - c_ab) + power(c_ab)
+    after = power(c_a - c_ab) + power(c_b - c_ab) + power(c_ab)  #: the terms of a, b and ab after the merge
     return after - power(n - c_ab) + power(n) - power(c_a) - power(c_b)

@@ -35,7 +35,7 @@ def joint(gradients):
 def over_a_norm_of_nought(gradients, max_norm):
     norm = joint(gradients)
     factor = max_norm / norm
-    return [g * factor if factor < 1 else g for g in gradients], norm
+    return [g * factor if factor < 1 else g.copy() for g in gradients], norm
 
 
 def by_value_and_norm_afterwards(gradients, max_norm):
