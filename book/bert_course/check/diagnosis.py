@@ -11,18 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import tee
-from typing import Any
 
 import numpy as np
 
-from bert_course.check.blame import Blame, Flip, Path, Repair
+from bert_course.check.blame import Suspects
 from bert_course.check.differences import has_digits
 from bert_course.check.errors import explained
 from bert_course.check.facts import OTHER_ORDER, RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
 from bert_course.check.follow import OutOfTime
-from bert_course.check.mistakes import Mistake, in_some_places, pairs
-from bert_course.check.mutants import mutants
+from bert_course.check.mistakes import Mistake, pairs
 from bert_course.check.outcome import Outcome
+from bert_course.check.path import Blame, Flip, Path, Repair
 from bert_course.check.trial import Trial
 
 LOOSE = 1e-5  # a tolerance from which on numbers are near by chance
@@ -76,19 +75,18 @@ class _Search:
         first = self.wrong[0]
         if all(one.value is None and one.error is None for one in self.outcomes):
             return Diagnosis([], first)  # told already, and no sign of more
-        if mistake := self._single(self.mistakes):
+        if mistake := self._single():
             # Many mistakes have one word: where it was said, says more.
-            path = self._path() if self.words else None
-            single = path.single if path else None
-            place = path.told(single.steps) if path and single and len(single.steps) == 1 else ""
+            suspects = self._suspects() if self.words else None
+            single = suspects.single if suspects else None
+            place = suspects.path.told(single.steps) if suspects and single and len(single.steps) == 1 else ""
             return Diagnosis([f"{mistake.sentence} {place}".strip()], first)
         part = self._in_part()
         # Where only the last digits are wrong, many changes make it right.
-        path = None if all(self.right_ones) or is_rounding(self._measured) else self._path()
-        if path:
-            found = self._followed(path, part)
-        else:
-            found = self._two_mistakes(part)
+        rounded = all(self.right_ones) or is_rounding(self._measured)
+        failed = self._only_fails and self._measured  # what the error says is known
+        suspects = None if rounded or failed else self._suspects()
+        found = self._followed(suspects, part) if suspects else self._two_mistakes(part)
         if found:
             return Diagnosis(found, first)
         measured = self._measured
@@ -96,10 +94,6 @@ class _Search:
         most = 2 * len(self.wrong) > len(self.complaints) and len(self.wrong) > 1
         if part and not (most and (measured or "").startswith("Every number")):
             return Diagnosis([part.sentence], part.explained[0])
-        if path and (single := path.single):
-            return Diagnosis([*self._strong(None), *self._told(path, single)], first)
-        if mistake := self._single(self._mutants):
-            return Diagnosis([mistake.sentence], first)
         asides = [self._which()]
         if measured == RIGHT_NUMBERS:
             measured, asides = None, [measured, *asides]
@@ -107,31 +101,33 @@ class _Search:
 
     # --- Following ---------------------------------------------------------------------------------------
 
-    def _path(self) -> Path | None:
-        """The answer's expressions, beside those of the right answer; None where they cannot be followed."""
+    def _suspects(self) -> Suspects | None:
+        """What may be to blame; None where the answer cannot be followed."""
         try:
-            return Path(self.trial, self.outcomes, self.complaints)
+            return Suspects(Path(self.trial, self.outcomes, self.complaints))
         except (OSError, TypeError, SyntaxError, OutOfTime):
             return None
 
-    def _followed(self, path: Path, part: Part | None) -> list[str] | None:
+    def _followed(self, suspects: Suspects, part: Part | None) -> list[str] | None:
         """What the answer's own expressions say, if that is sure."""
-        single = path.single
-        if single and path.says_all(single):
-            return [*self._strong(None), *self._told(path, single)]
-        if edit := path.edit():
-            mistake = self._single(self._mutants)
-            return [*([mistake.sentence] if mistake else self._strong(part)), *edit]
+        single = suspects.single
+        place = self._told(suspects, single) if single else None
+        if place and len(place) == 1:
+            place = [*self._strong(part), *place]
+        if single and suspects.says_all(single):
+            return place
+        if edit := suspects.edit():
+            return [*self._strong(part), *edit]
         if both := self._two_mistakes(part):
             return both
-        if single or self._measured == OTHER_ORDER:
-            return None
+        if place or self._measured == OTHER_ORDER:
+            return place
         known = part.sentence if part else ""
-        if double := path.double(known):
+        if double := suspects.double(known):
             if not known or not double.mistake or double.mistake.sentence in known:
-                return self._told(path, double)
-        elif path.edits and not known:
-            return _numbered(path.edits)
+                return self._told(suspects, double)
+        elif suspects.edits and not known:
+            return _numbered(suspects.edits)
         return None
 
     def _strong(self, part: Part | None) -> list[str]:
@@ -140,17 +136,16 @@ class _Search:
             return [self._measured]
         return [part.sentence] if part else []
 
-    def _told(self, path: Path, blame: Blame) -> list[str]:
+    def _told(self, suspects: Suspects, blame: Blame) -> list[str]:
         """What to put right, by a mistake's sentence where one explains what came of a place."""
         told: dict[str, tuple[str, list[Repair | Flip]]] = {}  # two calls of a function are one mistake
-        alone = self._single(self._mutants) if len(blame.steps) == 1 and not blame.mistake else None
         for step in blame.steps:
-            mistake = alone or path.named(blame, step, [*self.mistakes, *self._mutants])
+            mistake = suspects.named(blame, step, self.mistakes)
             sentence = mistake.sentence if mistake else ""
             told.setdefault(sentence or step.mine.place.piece.partition("(")[0], (sentence, []))[1].append(
                 step
             )
-        texts = [f"{sentence} {path.told(steps)}".strip() for sentence, steps in told.values()]
+        texts = [f"{sentence} {suspects.path.told(steps)}".strip() for sentence, steps in told.values()]
         if blame.mistake:
             texts.append(blame.mistake.sentence)
         return texts if len(texts) == 1 else _numbered(texts)
@@ -163,12 +158,7 @@ class _Search:
         if not self._is_constant:
             return mistakes
         value = self.outcomes[0].value
-        text = (
-            re.escape(repr(value))
-            if isinstance(value, list | tuple)
-            else rf"(?:np\.|math\.)?{value:g}(?:\.0)?"
-        )
-        written = re.compile(rf"return {text}$", re.MULTILINE)
+        written = re.compile(rf"return (?:np\.|math\.)?{value:g}(?:\.0)?$", re.MULTILINE)
         return [
             mistake
             for mistake in mistakes
@@ -179,30 +169,14 @@ class _Search:
     def _is_constant(self) -> bool:
         """Whether the same whole number comes out on all of several cases."""
         values = [one.value for one in self.outcomes]
-        if len(values) > 2 and all(isinstance(value, list | tuple) and not len(value) for value in values):
-            return True
         if not all(isinstance(value, int | float | np.number) for value in values) or has_digits(values):
             return False
         return len(set(values)) == 1 and len(values) > 2
 
-    @cached_property
-    def _mutants(self) -> Sequence[Mistake]:
-        """Of anybody, and mistakes in some places only.
-
-        None where one of so many explains the answer by chance: its values are words, a few whole numbers, or one.
-        """
-        wrong_ones = ((self.outcomes[place].value, self.trial.expected[place].value) for place in self.wrong)
-        telling = sum(_says_much(came, want) for came, want in wrong_ones)
-        if telling < 2 or self.by_chance or self._is_constant or is_strong(self._measured):
-            return ()
-        task = self.trial.task
-        of_anybody = mutants(task.answer)
-        return (*in_some_places(task.answer, task.known_mistakes), *of_anybody) if of_anybody else ()
-
-    def _single(self, mistakes: Sequence[Mistake]) -> Mistake | None:
+    def _single(self) -> Mistake | None:
         """The mistake that does on every case what the answer does."""
         for effects in self.kinds:
-            for mistake in mistakes:
+            for mistake in self.mistakes:
                 if self._alike(self.trial.with_mistake(mistake), effects):
                     return mistake
         return None
@@ -348,8 +322,3 @@ class _Search:
 
 def _numbered(texts: Sequence[str]) -> list[str]:
     return ["Two mistakes at once.", *(f"({number}) {text}" for number, text in enumerate(texts, 1))]
-
-
-def _says_much(came: Any, want: Any) -> bool:
-    """Whether a wrong value is no chance: there are digits in it, or it is an array of some size."""
-    return has_digits(came) or has_digits(want) or (isinstance(want, np.ndarray) and want.size > 4)

@@ -35,8 +35,6 @@ from bert_course.contents import numbered
 Edit = tuple[str, str]
 CHANGED = "<a changed"  # how the file names begin of code that was made here
 
-NOT_EVERYWHERE = "But not everywhere: in another place you have it right."
-
 BRACKETS = re.compile(r"\[([^]]*[a-z][^]]*)\]\s*")  # with a small letter in them, which [CLS] has not
 
 
@@ -156,15 +154,10 @@ def compiled(source: str, file: str) -> Any:
 
 
 def pairs(
-    answer: Callable[..., Any], mistakes: Sequence[Mistake], others: Sequence[Mistake] | None = None
+    answer: Callable[..., Any], mistakes: Sequence[Mistake]
 ) -> Iterator[tuple[Mistake, Mistake, Callable[..., Any]]]:
-    """Each two mistakes with different sentences that can be made at once, and the answer with both in it.
-
-    others: what to make together with the mistakes, in place of these themselves.
-    """
-    for one, other in (
-        itertools.product(mistakes, others) if others is not None else itertools.combinations(mistakes, 2)
-    ):
+    """Each two mistakes with different sentences that can be made at once, and the answer with both in it."""
+    for one, other in itertools.combinations(mistakes, 2):
         if one.sentence != other.sentence and (both := build(answer, one, other)):
             yield one, other, both
 
@@ -186,25 +179,6 @@ def parts_of(function: Callable[..., Any]) -> tuple[str, str, str]:
         raise TypeError(f"not the source of a function: {source}")
     first = definition.body[0].lineno - 1
     return definition.name, "\n".join(lines[:first]), "\n".join(lines[first:])
-
-
-def in_some_places(answer: Callable[..., Any], mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """The mistakes whose edit, or exchange of two names, changes up to six places: made in some of these only."""
-    body = parts_of(answer)[2]
-    made: list[Mistake] = []
-    for mistake in mistakes:
-        exchange = len(mistake.edits) == 2 and mistake.edits[0] == mistake.edits[1][::-1]
-        spans = _spans(body, mistake.edits) if len(mistake.edits) == 1 or exchange else None
-        # A line has both of the names that are exchanged, or has them as they were.
-        keys = [body.count("\n", 0, span[0]) if exchange else span[0] for span in spans or []]
-        units = {
-            key: [span for span, own in zip(spans or [], keys, strict=True) if own == key] for key in keys
-        }
-        for count in range(len(units) - 1, 0, -1) if len(units) <= 6 else ():
-            for some in itertools.combinations(units.values(), count):
-                text = textwrap.dedent(_replaced(body, [span for unit in some for span in unit]))
-                made.append(Mistake(f"{mistake.sentence} {NOT_EVERYWHERE}", body=text))
-    return made
 
 
 Span = tuple[int, int, str]  # from, to, and what is put there

@@ -129,8 +129,8 @@ def may_be(got: list[Any], want: list[Any], strictly: bool) -> bool:
         and abs(want[0]) > HUGE * max(1, abs(got[0]))
     ):
         return False  # as a size, or a number of steps, it would have no end
-    shapes = [getattr(value, "shape", None) for value in (got[0], want[0])]
-    if strictly or None in shapes or len(want) != len(got) or len(shapes[0]) == len(shapes[1]):
+    shapes: list[tuple[int, ...]] = [getattr(value, "shape", ()) for value in (got[0], want[0])]
+    if strictly or len(want) != len(got) or () in shapes or len(shapes[0]) == len(shapes[1]):
         return not strictly or shapes[0] == shapes[1]
     with suppress(ValueError):
         return bool(np.broadcast_shapes(*shapes) is not None)

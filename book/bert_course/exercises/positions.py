@@ -259,10 +259,10 @@ def _tables(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     dealt = right.copy()
     dealt[:, [0, 4]] = dealt[:, [4, 0]]
     yield "the sines of two hands swapped", dealt
-    for column, by, name in ((1, -0.125, "cosine"), (4, 0.125, "sine")):
+    for column, by, name in ((1, -0.125, "one cosine"), (4, 0.125, "one sine"), (7, 0.125, "another cosine")):
         off = right.copy()
         off[0, column] += by
-        yield f"one {name} of row 0 is off", off
+        yield f"{name} of row 0 is off", off
     yield "rows and columns swapped", _hands(np.arange(16)[:, None] * 10000.0 ** (-2 * np.arange(8) / 16)).T
     yield "positions squared", _hands(i**2 * omega)
     steps = np.r_[0, 1, -1, -1, 1, rng.choice([-1, 1], 15)]

@@ -44,7 +44,7 @@ def with_numpys_gelu(X, W_1, b_1, W_2, b_2):
 
 RIGHT["feed_forward"] = [with_the_layers_as_a_list]
 WRONG["feed_forward"] = [
-    (relu_without_bias, ("[relu]", "[no-first-bias]")),
+    (relu_without_bias, "What belongs there: GELU of each entry of H"),
     (in_float64, "float64"),
     (with_numpys_gelu, "should return a Tensor"),
     (lambda X, W_1, b_1, W_2, b_2: np.maximum(X @ W_1 + b_1, 0) @ W_2, "take the numbers out of a Tensor"),

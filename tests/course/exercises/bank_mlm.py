@@ -35,7 +35,7 @@ def two_mistakes(Y, true):
 
 RIGHT["cross_entropy"] = [with_one_hot_rows]
 WRONG["cross_entropy"] = [
-    (two_mistakes, ("[no-minus-one]", "one over log 2, the factor between nats and bits")),
+    (two_mistakes, ("[no-minus-one]", "A small change is needed in the line `loss =")),
     (
         lambda Y, true: -ops.log_softmax(Y)[np.arange(len(true)), true].mean(),
         "not made of Y in one operation",

@@ -24,12 +24,11 @@ from banks import expected
 from doubling import make
 
 from bert_course import check
-from bert_course.check import diagnosis, watch
+from bert_course.check import path, watch
 from bert_course.check.diagnosis import LOOSE, diagnose
 from bert_course.check.differences import difference, equal
 from bert_course.check.exercise import EXERCISES, Exercise
-from bert_course.check.mistakes import Mistake, build, in_some_places, pairs
-from bert_course.check.mutants import mutants
+from bert_course.check.mistakes import Mistake, build, pairs
 from bert_course.check.outcome import Outcome
 from bert_course.check.trial import Trial
 from bert_course.common.engine import course_bert
@@ -57,8 +56,8 @@ def banked(exercise: Exercise, kind: str) -> list[Any]:
 def told(monkeypatch, capsys) -> Callable[..., tuple[bool, str]]:
     """`told(exercise, answer, seed)`: whether the check accepts the answer, and what it prints, on one line."""
     monkeypatch.setenv("MINIGRAD_PROGRESS", "off")
-    monkeypatch.setattr(diagnosis, "SECONDS", 0)  # the long searches have tests of their own
-    monkeypatch.setattr(watch, "PATIENCE", 600)  # on a busy machine
+    monkeypatch.setattr(path, "SECONDS", 30)  # on a busy machine
+    monkeypatch.setattr(watch, "PATIENCE", 600)
 
     def tell(exercise: Exercise, answer: Callable[..., Any], seed: int) -> tuple[bool, str]:
         monkeypatch.setenv("MINIGRAD_CHECK_SEED", str(seed))
@@ -279,15 +278,6 @@ def test_two_mistakes_come_to_an_end(exercise):
             break
         ended.append(answer)
     assert len(ended) > 10
-
-
-@each_exercise
-def test_mistakes_of_anybody_come_to_an_end(exercise):
-    for mistake in [*mutants(exercise.answer), *in_some_places(exercise.answer, exercise.known_mistakes)]:
-        answer = build(exercise.answer, mistake)
-        for _, *arguments in itertools.islice(exercise.cases(np.random.default_rng(0)), 1):
-            with np.errstate(all="ignore"), contextlib.suppress(Exception):
-                answer(*arguments)
 
 
 @pytest.mark.slow
