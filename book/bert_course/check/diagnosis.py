@@ -64,7 +64,7 @@ class _Search:
         self.right_ones = [trial.same(*both) for both in zip(outcomes, trial.expected, strict=True)]
         self.words = all(isinstance(one.value, str) for one in trial.expected)
         self.kinds = (True,) if self.words or all(self.right_ones) else (True, False)
-        self.facts = Facts(trial.task.answer, *self.close)
+        self.facts = Facts(*self.close)
         self.mistakes = self._that_say_something()
         # Where one number is asked for, and one that is near will do, two mistakes or a change of many come near by chance.
         numbers = all(isinstance(one.value, int | float | np.number) for one in trial.expected)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bert_course.check.differences import Traced, as_array, close, difference, has_digits, members
+from bert_course.check.differences import Traced, as_array, close, difference, members
 from minigrad.tensor import Tensor
 
 RIGHT_NUMBERS = "The numbers themselves are right."
@@ -48,10 +46,9 @@ class Wrong:
 class Facts:
     """Looks for what is true of wrong cases.
 
-    answer: the right one. rtol, atol: how close numbers must be to be the same.
+    rtol, atol: how close numbers must be to be the same.
     """
 
-    answer: Callable[..., Any]
     rtol: float
     atol: float
 
@@ -137,9 +134,7 @@ class Facts:
             return near
         return (
             (self._factor(cases, numbers) or self._offset(numbers) if several else None)
-            or self._part_of_a_sum(cases)
             or self._in_another_order(numbers)
-            or self._which_entries(cases, numbers)
             or near
         )
 
@@ -189,48 +184,11 @@ class Facts:
         fits = ratio and math.isfinite(ratio) and close(got / ratio, want, self.rtol, self.atol).all()
         return ratio if fits else None
 
-    def _part_of_a_sum(self, cases: Sequence[Wrong]) -> str | None:
-        """That what came is what the first, or the last, along the first axis of the arguments would give alone."""
-        if len(cases) < 2:  # of one case it can be chance
-            return None
-        for place, which in ((slice(None, 1), ":1"), (slice(-1, None), "-1:")):
-            for name in cases[0].arguments:
-                if all(has_digits(case.got) and self._of_one(case, name, place) for case in cases):
-                    return f"That is what `{name}[{which}]` alone would give: the others are left out."
-        return None
-
-    def _of_one(self, case: Wrong, name: str, place: slice) -> bool:
-        """Whether the right answer gives what came when all arguments as long as this one are cut to a place."""
-        longest = _length(case.arguments.get(name))
-        if not longest or longest < 2:
-            return False
-        try:
-            arguments = copy.deepcopy(dict(case.arguments))
-            cut = {key: one[place] if _length(one) == longest else one for key, one in arguments.items()}
-            with warnings.catch_warnings(action="ignore"):
-                return self._same(case.got, self.answer(*cut.values()))
-        except Exception:  # whatever arguments raise that do not fit together
-            return False
-
     def _in_another_order(self, numbers: list[Numbers]) -> str | None:
         both = [(_sorted(got), _sorted(want)) for got, want in numbers]
         if all(len(np.unique(want)) <= 2 for _, want in both):  # of rows of 0 and 1 it is always so
             return None
         return "The numbers are the right ones, in another order." if self._all_close(both) else None
-
-    def _which_entries(self, cases: Sequence[Wrong], numbers: list[Numbers]) -> str | None:
-        """Which entries are wrong, where a few words say it of all cases."""
-        wrong = [~close(got, want, self.rtol, self.atol) for got, want in numbers]
-        if not any(one.any() and not one.all() for one in wrong):
-            return None
-        places = [dict(_places(case.arguments, want)) for case, (_, want) in zip(cases, numbers, strict=True)]
-        names = [name for name in places[0] if all(name in of_case for of_case in places)]
-        for verdict in ("wrong", "right"):
-            off = wrong if verdict == "wrong" else [~one for one in wrong]
-            for name in names:
-                if all(np.array_equal(of_case[name], one) for of_case, one in zip(places, off, strict=True)):
-                    return f"Only the entries {name} are {verdict}."
-        return None
 
     # --- Both --------------------------------------------------------------------------------------------
 
@@ -369,40 +327,3 @@ def _sizes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
                 )
         elif length := _length(argument):
             yield f"the length of `{name}`", length
-
-
-def _places(arguments: Mapping[str, Any], want: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Entries that a few words tell of an array: the words, and where they are."""
-    if not want.ndim or not 0 < want.size <= 100_000:
-        return
-    last = np.indices(want.shape)[-1]
-    if want.ndim > 1:
-        row = np.indices(want.shape)[-2]
-        yield "of the first row", row == 0
-        yield "of the last row", row == want.shape[-2] - 1
-        yield "of the first column", last == 0
-        yield "of the last column", last == want.shape[-1] - 1
-        yield "on the diagonal", row == last
-        yield "above the diagonal", last > row
-        yield "below the diagonal", last < row
-    else:
-        yield "at the beginning", last == 0
-        yield "at the end", last == want.shape[0] - 1
-    yield "that should be 0", want == 0
-    if (want > 0).any() and (want < 0).any():  # else they are all that are not 0
-        yield "that should be positive", want > 0
-        yield "that should be negative", want < 0
-    for name, argument in arguments.items():
-        if not isinstance(argument, Tensor | np.ndarray):
-            continue
-        values = as_array(argument)
-        if values.dtype.kind not in "fiub":
-            continue
-        if values.shape == want.shape:
-            if (values > 0).any() and (values < 0).any():
-                yield f"where `{name}` is positive", values > 0
-                yield f"where `{name}` is negative", values < 0
-            yield f"where `{name}` is 0", values == 0
-        elif values.shape[:-1] == want.shape and 2 <= values.shape[-1] <= 4:
-            for place, number in enumerate(NUMBERS[: values.shape[-1]]):
-                yield f"where the {number} number of `{name}` is the largest", values.argmax(axis=-1) == place
