@@ -140,11 +140,11 @@ class _Search:
         """What to put right, by a mistake's sentence where one explains what came of a place."""
         told: dict[str, tuple[str, list[Repair | Flip]]] = {}  # two calls of a function are one mistake
         for step in blame.steps:
-            mistake = suspects.named(blame, step, self.mistakes)
+            mistake = suspects.named(blame, step, self.mistakes) if isinstance(step, Repair) else None
             sentence = mistake.sentence if mistake else ""
-            told.setdefault(sentence or step.mine.place.piece.partition("(")[0], (sentence, []))[1].append(
-                step
-            )
+            turn = f" {step.turn}" if isinstance(step, Flip) else ""
+            key = sentence or step.mine.place.piece.partition("(")[0] + turn
+            told.setdefault(key, (sentence, []))[1].append(step)
         texts = [f"{sentence} {suspects.path.told(steps)}".strip() for sentence, steps in told.values()]
         if blame.mistake:
             texts.append(blame.mistake.sentence)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bert_course.check import quantities
-from bert_course.check.differences import as_array, difference
+from bert_course.check.differences import TO_FLOAT64, as_array, difference
 from bert_course.check.differences import close as close_to
 from bert_course.check.follow import OFTEN, Followed, OutOfTime, Place, is_known, scope_of
 from bert_course.check.mistakes import Mistake, source_of
@@ -83,8 +83,7 @@ class Path:
         self.wrong = sorted(wrong, key=lambda case: seconds[case] > 5 * quickest)
         self.mine = list(self._quantities(self.answer, values))
         self.conditions = list(self._conditions(values))
-        theirs = self._quantities(self.right, self._traced(self.right)[0])
-        self.theirs = quantities.distinct([*self._arguments(), *theirs])
+        self.theirs = quantities.distinct([*self._arguments(), *self.quantities_of(self.right)])
         self.is_right = {one.place.number: any(map(one.is_same, self.theirs)) for one in self.mine}
 
     def _traced(self, followed: Followed) -> tuple[list[Mapping[int, list[Any]]], list[float]]:
@@ -97,6 +96,11 @@ class Path:
         if times[-1] > self.end:
             raise OutOfTime
         return values, [end - start for start, end in itertools.pairwise(times)]
+
+    def quantities_of(self, followed: Followed) -> list[Quantity]:
+        """What the expressions of a right answer give, or of one with a mistake."""
+        followed.deadline = self.end
+        return list(self._quantities(followed, self._traced(followed)[0]))
 
     def _quantities(self, followed: Followed, values: list[Mapping[int, list[Any]]]) -> Iterator[Quantity]:
         """What the expressions give that are evaluated on all wrong cases, in the order of evaluation."""
@@ -228,9 +232,16 @@ class Path:
             isinstance(one, Tensor) for one in step.mine.values[self.wrong[0]]
         ):
             return "Its numbers are right, and its gradient is not."
-        if all(map(_identical, step.mine.values, step.right.values)):
-            return "Its value is right, and is changed later on: a copy would stay as it is."
-        return "It is right but for the last digits, which what comes next does not forgive."
+        mine, right = step.mine.values, step.right.values
+        if not all(map(_identical, mine, right)):
+            return "It is right but for the last digits, which what comes next does not forgive."
+        if any(
+            type(one) is not type(other)
+            for case in zip(mine, right, strict=True)
+            for one, other in zip(*case, strict=True)
+        ):
+            return f"Its value is right, its type is not. {TO_FLOAT64}"
+        return "Its value is right, and is changed later on: a copy would stay as it is."
 
     def _difference(self, got: Any, want: Any) -> str | None:
         """How a value differs from what it should be."""

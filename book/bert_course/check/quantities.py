@@ -108,7 +108,7 @@ def kind(value: Any) -> str:
 
 HUGE = 10_000  # times as large
 ALSO = {
-    "array": ("number", "list", "tensor"),
+    "array": ("list", "tensor"),
     "list": ("array",),
     "number": ("array",),
     "tensor": ("number",),

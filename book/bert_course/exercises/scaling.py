@@ -50,7 +50,7 @@ You leave out the biases of the feed-forward network: d_ff of them in its first 
     d_ff * (d + 1) + d * (d_ff + 1) -> 2 * d * d_ff || d_ff * (d + 1) + d * d_ff || d_ff * d + d * (d_ff + 1)
 The feed-forward network is d_ff wide, which need not be 4 d.
     d_ff * (d + 1) + d * (d_ff + 1) -> 8 * d * d + 5 * d
-A layer has two LayerNorms, each with a gain and a bias of d numbers.
+2 d numbers are missing in each layer. A LayerNorm has that many, a gain and a bias, and a layer has two of them; so have two of the four biases of attention.
     d_ff * (d + 1) + d * (d_ff + 1) + 4 * d -> d_ff * (d + 1) + d * (d_ff + 1) + 2 * d
 That counts one layer, not all.
     return embeddings + layers * layer -> return embeddings + layer
