@@ -150,6 +150,7 @@ def build(answer: Callable[..., Any], *mistakes: Mistake) -> Callable[..., Any] 
 
 @functools.lru_cache(4096)  # each wrong answer is held against the same ones
 def compiled(source: str, file: str) -> Any:
+    """The code of a source; `file` begins with CHANGED."""
     return compile(source, file, "exec")
 
 
