@@ -148,7 +148,9 @@ class _Search:
         texts = [f"{sentence} {suspects.path.told(steps)}".strip() for sentence, steps in told.values()]
         if blame.mistake:
             texts.append(blame.mistake.sentence)
-        return texts if len(texts) == 1 else _numbered(texts)
+        if len(texts) > 1:
+            return _numbered(texts)
+        return texts if self.has_effects else [f"{texts[0]} With that, your answer is right."]
 
     # --- Known mistakes ----------------------------------------------------------------------------------
 

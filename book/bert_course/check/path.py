@@ -231,7 +231,7 @@ class Path:
         if self.trial.task.observed and any(
             isinstance(one, Tensor) for one in step.mine.values[self.wrong[0]]
         ):
-            return "Its numbers are right, and its gradient is not."
+            return "Its numbers are right; its gradient should be too."
         mine, right = step.mine.values, step.right.values
         if not all(map(_identical, mine, right)):
             return "It is right but for the last digits, which what comes next does not forgive."

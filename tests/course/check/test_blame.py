@@ -307,7 +307,9 @@ def in_turn(numbers):
 def test_a_condition_that_should_go_the_other_way():
     (text,) = said(in_turn, verdict, verdict_cases, "Never.\n    return 'none'")
     assert text.startswith("Look at `found[name]`, in the line `if found[name]:`.")
-    assert text.endswith("On [10, 0], in turn 1, it should be False, and is True.")
+    assert text.endswith(
+        "On [10, 0], in turn 1, it should be False, and is True. With that, your answer is right."
+    )
 
 
 def scaled(x):
@@ -374,5 +376,5 @@ def test_a_gradient_that_is_lost_is_blamed_where_it_is_lost():
     *_, text = said(out_of_the_graph, squares, tensor_cases, "No.\n    return x", observed=traced)
     assert text == (
         "Look at `Tensor(x.data * w.data)`, in the line `hidden = Tensor(x.data * w.data)`. "
-        "Its numbers are right, and its gradient is not."
+        "Its numbers are right; its gradient should be too. With that, your answer is right."
     )
