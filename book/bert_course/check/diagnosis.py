@@ -7,6 +7,7 @@ right one (blame.py); or two of these at once; or the mistake behind most of the
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from itertools import tee
 
 import numpy as np
 
+from bert_course.check import path
 from bert_course.check.blame import Suspects
 from bert_course.check.differences import has_digits
 from bert_course.check.errors import explained
@@ -58,6 +60,7 @@ class _Search:
     def __init__(self, trial: Trial, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> None:
         self.trial, self.outcomes, self.complaints = trial, outcomes, complaints
         self.close = trial.task.rtol, trial.task.atol
+        self.start = time.process_time()
         self.wrong = [place for place, words in enumerate(complaints) if words]
         self.has_effects = any(outcome.changed or outcome.seen for outcome in outcomes)
         # With what was done to memory and arguments first; where all values are right, or words, it has to be the same.
@@ -104,7 +107,7 @@ class _Search:
     def _suspects(self) -> Suspects | None:
         """What may be to blame; None where the answer cannot be followed."""
         try:
-            return Suspects(Path(self.trial, self.outcomes, self.complaints))
+            return Suspects(Path(self.trial, self.outcomes, self.complaints, self.start + path.SECONDS))
         except (OSError, TypeError, SyntaxError, OutOfTime):
             return None
 
@@ -235,7 +238,7 @@ class _Search:
             for effects, outcomes in zip(self.kinds, tries, strict=True):
                 if effects not in found and self._alike(outcomes, effects):
                     found[effects] = one, other
-            if self.kinds[0] in found:
+            if self.kinds[0] in found or time.process_time() > self.start + 1.5 * path.SECONDS:
                 break
         for effects in (kind for kind in self.kinds if kind in found):
             one, other = found[effects]
