@@ -26,10 +26,10 @@ from bert_course.check.follow import Followed, scope_of
 from bert_course.check.mistakes import Mistake, build, edited, source_of
 from bert_course.check.mutants import Mutant, mutants
 from bert_course.check.outcome import Outcome
-from bert_course.check.path import SECONDS, Blame, Flip, Path, Repair
+from bert_course.check.path import Blame, Flip, Path, Repair
 from bert_course.check.quantities import Quantity, laid
 
-SHARE = 0.6  # of the time, for a single place
+SHARE = 0.6  # of the time that is left, for a single place
 LONG = 100  # characters of an expression that says little by itself
 DRAWN = re.compile(r"\brandom\b|rng\b")  # numbers of the learner's own choice
 EXCHANGE = "One small change makes your answer right: exchange these two steps."
@@ -45,7 +45,8 @@ class Suspects:
 
     def __init__(self, path: Path) -> None:
         self.path, self.trial, self.cases, self.wrong = path, path.trial, path.cases, path.wrong
-        self.half_time = path.end - SECONDS * (1 - SHARE)
+        now = time.process_time()
+        self.half_time = now + SHARE * (path.end - now)
         self.edits: list[str] = []
         self._gains: list[tuple[Repair, np.ndarray]] = []
         self._beside: list[Blame] = []

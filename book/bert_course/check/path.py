@@ -62,7 +62,8 @@ class Blame:
 class Path:
     """An answer's expressions beside those of the right answer.
 
-    end: in processor time, of all that is looked for. Raises what a source raises that cannot be followed: OSError, TypeError, SyntaxError; and OutOfTime.
+    end: in processor time, of all that is looked for. Raises what a source raises that cannot be followed: OSError,
+    TypeError, SyntaxError; and OutOfTime.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class Path:
         self.wrong = sorted(wrong, key=lambda case: seconds[case] > 5 * quickest)
         self.mine = list(self._quantities(self.answer, values))
         self.conditions = list(self._conditions(values))
-        self.theirs = quantities.distinct([*self._arguments(), *self.quantities_of(self.right)])
+        theirs = self._quantities(self.right, self._traced(self.right)[0])
+        self.right.deadline = float("inf")  # it comes to an end by itself
+        self.theirs = quantities.distinct([*self._arguments(), *theirs])
         self.is_right = {one.place.number: any(map(one.is_same, self.theirs)) for one in self.mine}
 
     def _traced(self, followed: Followed) -> tuple[list[Mapping[int, list[Any]]], list[float]]:
@@ -98,11 +101,6 @@ class Path:
         if times[-1] > self.end:
             raise OutOfTime
         return values, [end - start for start, end in itertools.pairwise(times)]
-
-    def quantities_of(self, followed: Followed) -> list[Quantity]:
-        """What the expressions of a right answer give, or of one with a mistake."""
-        followed.deadline = self.end
-        return list(self._quantities(followed, self._traced(followed)[0]))
 
     def _quantities(self, followed: Followed, values: list[Mapping[int, list[Any]]]) -> Iterator[Quantity]:
         """What the expressions give that are evaluated on all wrong cases, in the order of evaluation."""
@@ -158,7 +156,7 @@ class Path:
             return _apart(next(table[number], value)) if number in table else value
 
         self.answer.put(instead)
-        self.answer.deadline = self.right.deadline = time.process_time() + self.patience
+        self.answer.deadline = time.process_time() + self.patience
         return next(self.trial.outcomes(self.answer.call, only=(case,), first=first))
 
     def is_mended(self, outcome: Outcome, case: int) -> bool:

@@ -378,3 +378,18 @@ def test_a_gradient_that_is_lost_is_blamed_where_it_is_lost():
         "Look at `Tensor(x.data * w.data)`, in the line `hidden = Tensor(x.data * w.data)`. "
         "Its numbers are right; its gradient should be too. With that, your answer is right."
     )
+
+
+def slowly_squared(x, w):
+    for _ in range(100):
+        np.linspace(0, 1, 100_000).sum()
+    return x * w * (x * w)
+
+
+def only_half(x, w):
+    hidden = x * w / 2
+    return hidden * hidden
+
+
+def test_a_right_answer_that_takes_longer_than_the_learners_ends_nothing():
+    assert said(only_half, slowly_squared, tensor_cases, "No.\n    return x", observed=traced)
