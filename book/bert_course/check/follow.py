@@ -62,7 +62,7 @@ class Followed:
 
     def __init__(self, source: str, scope: dict[str, Any]) -> None:
         tree = ast.parse(source)
-        (definition,) = tree.body
+        definition = tree.body[0] if len(tree.body) == 1 else None
         if not isinstance(definition, ast.FunctionDef):
             raise SyntaxError(f"not the source of a function: {source}")
         definition.decorator_list = []

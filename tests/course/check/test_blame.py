@@ -129,6 +129,14 @@ def test_what_has_no_end_is_ended():
         followed.call(0)
 
 
+@pytest.mark.parametrize(
+    "source", ["", "half = 2; f = lambda x: x / half", "f = lambda x: x", "class F: pass"]
+)
+def test_what_is_no_function_is_refused(source):
+    with pytest.raises(SyntaxError, match="not the source of a function"):
+        Followed(source, {})
+
+
 # --- Quantities --------------------------------------------------------------------------------------------
 
 ROWS = np.arange(6.0).reshape(2, 3)
