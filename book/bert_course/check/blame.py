@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bert_course.check import quantities
-from bert_course.check.differences import has_digits
+from bert_course.check.differences import evidence, has_digits
 from bert_course.check.follow import Followed, scope_of
 from bert_course.check.mistakes import Mistake, build, edited, source_of
 from bert_course.check.mutants import Mutant, mutants
@@ -286,13 +286,10 @@ class Suspects:
     @property
     def by_chance(self) -> bool:
         """Whether the wrong values say so little that one of many changes may give the right ones."""
-        telling = 0
-        for case in self.wrong:
-            came, want = self.path.outcomes[case].value, self.trial.expected[case].value
-            if self.path.outcomes[case].error is None:
-                telling += (
-                    3 if has_digits(came) or has_digits(want) else 1 if isinstance(want, bool | str) else 2
-                )
+        valued = [case for case in self.wrong if self.path.outcomes[case].error is None]
+        telling = sum(
+            evidence(self.path.outcomes[case].value, self.trial.expected[case].value) for case in valued
+        )
         return telling < 2 * len(self.wrong)
 
 

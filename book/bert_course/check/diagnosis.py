@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_course.check import path
 from bert_course.check.blame import Suspects
-from bert_course.check.differences import has_digits
+from bert_course.check.differences import evidence, has_digits
 from bert_course.check.errors import explained
 from bert_course.check.facts import OTHER_ORDER, RIGHT_NUMBERS, Facts, Wrong, is_rounding, is_strong
 from bert_course.check.follow import OutOfTime
@@ -248,17 +248,14 @@ class _Search:
     # --- In part -----------------------------------------------------------------------------------------
 
     def _evidence(self, places: Iterable[int]) -> int:
-        """How much the wrong values of these cases say: 3 for numbers with digits, 2 for whole ones, 1 for a word."""
+        """How much the wrong values of these cases say."""
         wrong_ones = [
             (self.outcomes[place].value, self.trial.expected[place].value)
             for place in places
             if self.outcomes[place].error is None
             and not self.trial.same(self.outcomes[place], self.trial.expected[place])
         ]
-        return sum(
-            3 if has_digits(came) or has_digits(want) else 1 if isinstance(want, bool | str) else 2
-            for came, want in wrong_ones
-        )
+        return sum(evidence(*both) for both in wrong_ones)
 
     def _in_part(self) -> Part | None:
         """What one mistake explains: more of the wrong cases than any other, and at least half of them.

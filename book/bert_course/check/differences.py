@@ -210,6 +210,11 @@ def has_digits(value: Any) -> bool:
     return numbers.dtype.kind == "f" and bool((numbers[np.isfinite(numbers)] % 1 != 0).any())
 
 
+def evidence(came: Any, want: Any) -> int:
+    """How much a wrong value says: 3 for numbers with digits, 2 for whole ones, 1 for a word, or yes and no."""
+    return 3 if has_digits(came) or has_digits(want) else 1 if isinstance(want, bool | str) else 2
+
+
 def digits_that_differ(want: Any, got: Any) -> tuple[str, str]:
     """Two numbers that differ, what is wanted first, with as many digits as it takes to see it."""
     for digits in (6, 10):
