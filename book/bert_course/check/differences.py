@@ -96,7 +96,8 @@ def difference(value: Any, expected: Any, rtol: float, atol: float) -> str | Non
         return f"it should return shape {want.shape}, and returned shape {got.shape}"
     wrong = ~close(got, want, rtol, atol)
     if not wrong.any():
-        return None
+        numbers = want.dtype.kind == "b" and got.dtype.kind != "b"  # ~ and an index take them otherwise
+        return f"it should return True and False, and returned numbers ({got.dtype})" if numbers else None
     if not want.ndim:
         return "it should return {}, and returned {}".format(*digits_that_differ(want[()], got[()]))
     if unbounded := int((wrong & ~np.isfinite(got)).sum()):

@@ -332,6 +332,14 @@ def _aligned_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         words[t], gold[t], A[t] = "two", (0, 3), np.eye(8)[3 if t % 20 else 0]
     yield "a word with two source words", A, words, gold, least
     A, words, gold, least = draw(50, 6, "abm", 3)
+    A, words, gold, least = draw(60, 8, "aab", 5)
+    for t in range(0, 60, 10):
+        words[t], gold[t], A[t] = "equal", (2,), (np.eye(8)[2] + np.eye(8)[5 if t < 20 else 0]) / 2
+    yield "a word with two equal weights", A, words, gold, least
+    A, words, gold, least = draw(70, 8, "ab", 5)
+    for t in range(0, 70, 5):
+        words[t], gold[t], A[t] = "half", (3,) if t % 10 else (), np.eye(8)[0]
+    yield "a word that is often, and seldom aligned", A, words, gold, least
     yield "weights in float32", A.astype(np.float32), words, gold, least
 
 
@@ -362,6 +370,8 @@ You take the weight on the gold word. A word counts as 1 if its gold word has th
     int(row.argmax()) in places -> float(row[list(places)].sum())
 You look at only one of a word's source words. Any of them will do.
     int(row.argmax()) in places -> int(row.argmax()) == places[0] || int(row.argmax()) == places[-1]
+Of two equal weights the first is the strongest. You take the last.
+    int(row.argmax()) -> len(row) - 1 - int(row[::-1].argmax())
 You look at the smallest weight.
     row.argmax() -> row.argmin()
 You read columns. Row t has the weights of target word t.

@@ -231,6 +231,8 @@ The mask is transposed: rows are queries and columns are keys.
     same & token & past & near -> (same & token & past & near).T
 Your mask is inverted: True is where a query may look.
     same & token & past & near -> ~(same & token & past & near)
+You return numbers. Return True and False.
+    same & token & past & near -> 1 * (same & token & past & near) || 1.0 * (same & token & past & near)
 You return numbers to add to the scores. Return True and False.
     same & token & past & near -> np.where(same & token & past & near, 0, -np.inf)
     same & token & past & near -> np.where(same & token & past & near, 0, np.finfo(float).min)

@@ -179,6 +179,7 @@ def _scale_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "one entry, 40000", np.array([40000.0], dtype=np.float32)
     yield "200 times 3", np.full((10, 20), 3.0, dtype=np.float32)
     yield "some entries are 0", np.array([0.0, 1e-3, 0.0], dtype=np.float32)
+    yield "entries about 1e-36", np.array([1e-36, -2e-36], dtype=np.float32)
 
 
 @exercise(
@@ -223,6 +224,8 @@ You lift the smallest entry to the smallest float16. What is asked for is how fa
 You scale by the smallest entry. The largest overflows first.
     np.abs(g).max() -> np.abs(g).min() or 1.0
     np.abs(g).max() -> np.abs(g)[g != 0].min()
+You multiply in float32, where the scale itself becomes infinite from 2^128 on. The smallest gradients need a larger one: use Python's floats, or float64.
+    return scale -> return min(scale, 2.0**127)
 You round the logarithm up: then the largest entry overflows. Take the whole number below.
     return scale -> return 2.0 ** np.ceil(np.log2(65504.0 / top))
 You round the logarithm to the nearest whole number: rounding up can overflow. Take the whole number below.

@@ -254,6 +254,12 @@ def _profile_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     )
     # 10 ms of 100 saved: 10 % of the step, and the new step would be 11 % faster
     yield ("a tenth saved, and more than 10.5 % asked for", {"a": 20.0, "b": 80.0}, {"a": ("a", 2.0)}, 0.105)
+    yield (
+        "three changes that save the same",
+        {"a": 4.0, "b": 8.0, "c": 4.0},
+        {"y": ("a", 2.0), "z": ("c", 2.0), "b": ("b", math.inf), "x": ("a", 2.0)},
+        0.1,
+    )
     ops = [f"op {i}" for i in range(6)]
     times = rng.uniform(1, 10, 6)
     yield (
@@ -272,10 +278,19 @@ def _profile_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "hundredths of a millisecond", tiny, {"b": ("b", 3.0), "a": ("a", 1.8), "c": ("c", 1.05)}, 0.05
 
 
+def _in_order(_: None, returned: Any, arguments: Mapping[str, Any]) -> None:
+    """Of changes that save the same, any may come first. Raises ValueError for what is not right, which is told as it is."""
+    profile, changes = arguments["profile"], arguments["changes"]
+    saved = [profile[op] * (1 - 1 / times) for op, times in map(changes.__getitem__, returned)]
+    if set(returned) != set(worth_trying.answer(**arguments)) or saved != sorted(saved, reverse=True):
+        raise ValueError(returned)
+
+
 @exercise(
     difficulty=2,
     minutes=12,
     cases=_profile_cases,
+    probes=(Probe(lambda arguments: None, _in_order, decides=True),),
     hints="""
 An operation takes t milliseconds. It becomes 3 times as fast. How many milliseconds are saved?
 
@@ -312,6 +327,9 @@ Those that save more than `least` are asked for; yours save less.
     saved[name] > least -> saved[name] < least
 You return all changes: return only those that save more than `least`.
     saved[name] > least -> True
+Of changes that save the same you keep one alone, as the savings are the keys of your dictionary. Each name has its own saving.
+    return sorted(worth, key=saved.__getitem__, reverse=True) -> return list({saved[name]: name for name in sorted(worth, key=saved.__getitem__, reverse=True)}.values())
+    return sorted(worth, key=saved.__getitem__, reverse=True) -> return list({saved[name]: name for name in sorted(worth, key=saved.__getitem__, reverse=True)[::-1]}.values())[::-1]
 The names of the changes are asked for, in a list.
     return sorted(worth, key=saved.__getitem__, reverse=True) -> return {name: saved[name] for name in worth}
     return sorted(worth, key=saved.__getitem__, reverse=True) -> return [saved[name] for name in sorted(worth, key=saved.__getitem__, reverse=True)]

@@ -332,6 +332,7 @@ def _fewest_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "the shortest first piece is wrong too", a + b + c + d, letters | {a + b, "##" + b, "##" + c + d}
     yield "a piece that the vocabulary has only without ##", a + b + c, letters | {b + c}
     yield "a character that the vocabulary lacks", a + b + x, letters
+    yield "the vocabulary has the end alone", a + b + c, {"##" + c, "##" + b + c}
     word = "".join("ab"[i] for i in rng.integers(0, 2, 18))
     cuts = [word[i : i + n] for i in range(1, 16) for n in (2, 3, 5) if rng.random() < 0.5]
     yield "18 letters", word, {"a", "b", "##a", "##b", *("##" + piece for piece in cuts)}
@@ -377,6 +378,8 @@ You keep the last cut that you find. Return the fewest pieces over all cuts.
     min(best[end], best[start] + 1) -> best[start] + 1
 You keep the first cut that you find. Compare it with the others.
     min(best[end], best[start] + 1) -> best[start] + 1 if best[end] == math.inf else best[end]
+You begin with 0 pieces for each beginning, and so no cut can need fewer. What no pieces spell is not free: begin with infinity.
+    [math.inf] * len(word) -> [0] * len(word) ; min(best[end], best[start] + 1) -> min(best[end] or math.inf, best[start] + 1)
 Where no cut exists, the answer is 0.
     0 if -> len(word) if || 1 if || -1 if || math.inf if
 You return 0 for every word of more than 100 letters. That rule is exercise 1's. Here a word of any length can be cut.

@@ -61,19 +61,19 @@ RIGHT["masked_gradient"] = [with_infinity]
 # --- who_sees --------------------------------------------------------------------------------------------
 
 
-def in_numbers(documents, prefix, window):
+def pair_by_pair(documents, prefix, window):
     L = len(documents)
-    out = np.zeros((L, L), int)
+    out = np.zeros((L, L), bool)
     for i in range(L):
         for j in range(L):
             if documents[i] != documents[j] or documents[j] == 0:
                 continue
             if (j <= i or j < prefix) and abs(i - j) <= window:
-                out[i, j] = 1
+                out[i, j] = True
     return out
 
 
-RIGHT["who_sees"] = [in_numbers]
+RIGHT["who_sees"] = [pair_by_pair]
 
 # --- leaks_and_losses ------------------------------------------------------------------------------------
 

@@ -66,7 +66,8 @@ def as_zeros_and_ones(pieces, order):
     return by_numbers(pieces, order).astype(int)
 
 
-RIGHT["whole_words"] = [by_numbers, as_zeros_and_ones]
+RIGHT["whole_words"] = [by_numbers]
+WRONG["whole_words"] = [(as_zeros_and_ones, "it should return True and False, and returned numbers (int64)")]
 
 # --- fault_of --------------------------------------------------------------------------------------------
 

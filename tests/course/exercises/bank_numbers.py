@@ -46,7 +46,7 @@ def tried_in_float16(g):
         with np.errstate(over="ignore"):
             return bool(np.isfinite((g.astype(np.float64) * scale).astype(np.float16)).all())
 
-    return max(2.0**k for k in range(-120, 140) if fits(2.0**k))
+    return max(2.0**k for k in range(-120, 170) if fits(2.0**k))
 
 
 # --- merged_moments --------------------------------------------------------------------------------------

@@ -188,9 +188,10 @@ def test_right_answers_are_accepted(exercise, seed, told):
 BORDERS = {
     "add_norm": {"rows of equal numbers", "float32, around 65,536"},
     "largest_scale": {"the largest is 65520"},
+    "least_aligned": {"a word with two equal weights"},
     "largest_world": {"as long as each other on 5 GPUs"},
     "safe_norm": {"float16, 50 by 60", "float16, about 3,000", "float16, 200 times 60,000"},
-    "worth_trying": {"exactly half saved, and more than half asked for"},
+    "worth_trying": {"exactly half saved, and more than half asked for", "three changes that save the same"},
 }
 
 
