@@ -133,7 +133,7 @@ class Suspects:
             or step.mine.is_same(step.right)  # and changed later, or without its gradient
             or step.is_changed_argument
             or (
-                self.path.is_clean(step.mine)
+                self.path.is_clean(step.mine, surely=True)
                 and not step.mine.place.returned
                 and not step.mine.place.closed
                 and len(step.mine.place.piece) < LONG
@@ -191,19 +191,25 @@ class Suspects:
         if gains is not None and (not place.returned or self.path.is_clean(repair.mine)):
             self._gains.append((repair, gains))
 
-    def double(self, part: str) -> Blame | None:
-        """Two places, or a place and a known mistake, after `single` has found nothing.
-
-        part: what is known already to be behind some of the wrong cases.
-        """
+    def double(self) -> Blame | None:
+        """Two places, after `single` has found none that is sure."""
         pairs = () if self.by_chance else itertools.combinations(self._gains, 2)
         for (one, some), (other, more) in pairs:
             if one.mine is not other.mine and (some | more).all() and self.path.mends([one, other]):
                 return Blame((one, other))
             if self.path.over():
                 break
-        seen = (one for one in self._maybe if one.mistake and one.mistake.sentence in part)
-        return next(itertools.chain(self._beside, seen), None)
+        return None
+
+    def beside(self, part: str) -> Blame | None:
+        """A place and a known mistake, after `single` has found nothing.
+
+        part: what is known already to be behind some of the wrong cases.
+        """
+        for one in self._beside + self._maybe:
+            if one.mistake and (one.mistake.sentence in part or (not part and one in self._beside)):
+                return one
+        return None
 
     def _gained(self, outcome: Outcome) -> np.ndarray | None:
         """Which numbers of the first wrong case are right now, if more are and none less."""

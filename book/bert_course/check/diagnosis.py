@@ -123,15 +123,14 @@ class _Search:
             return [*self._strong(part), *edit]
         if both := self._two_mistakes(part):
             return both
-        if place or self._measured == OTHER_ORDER:
+        if self._measured == OTHER_ORDER:
             return place
-        known = part.sentence if part else ""
-        if double := suspects.double(known):
-            if not known or not double.mistake or double.mistake.sentence in known:
-                return self._told(suspects, double)
-        elif suspects.edits and not known:
-            return _numbered(suspects.edits)
-        return None
+        double = suspects.double()
+        if not (double or place):
+            double = suspects.beside(part.sentence if part else "")
+        if double:
+            return self._told(suspects, double)
+        return place or (_numbered(suspects.edits) if suspects.edits and not part else None)
 
     def _strong(self, part: Part | None) -> list[str]:
         """What is known beside a place: how all numbers differ, or the mistake behind some of the wrong cases."""
@@ -213,7 +212,7 @@ class _Search:
         return all(error and not isinstance(error, ArithmeticError) for error in errors)
 
     def _two_mistakes(self, part: Part | None) -> list[str] | None:
-        fact = is_strong(self._measured) and not self.has_effects  # which says all
+        fact = is_strong(self._measured) and not (self.has_effects or part)  # which says all
         # Errors, and what is no Tensor, are told as they are, whatever the numbers would be.
         told = self._only_fails or all(self.outcomes[place].unfit for place in self.wrong)
         if told or fact or self.by_chance or len(self.mistakes) < len(self.trial.task.known_mistakes):

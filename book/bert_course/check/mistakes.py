@@ -116,21 +116,24 @@ def _edit(text: str) -> Edit:
 
 
 def edited(answer: Callable[..., Any], *mistakes: Mistake) -> str | None:
-    """The source of the answer with these mistakes in it; None if they do not go together: they change the same place,
-    or one leaves nothing for the other to change. For a single mistake that does not apply, ValueError says why."""
+    """The source of the answer with these mistakes in it; None if they do not go together: one leaves nothing for the
+    other to change. For a single mistake that does not apply, ValueError says why."""
     _, head, body = parts_of(answer)
     bodies = [mistake.body for mistake in mistakes if mistake.body]
     if len(bodies) > 1:
         return None
-    text = textwrap.indent(bodies[0], "    ") if bodies else body
-    spans = _spans(text, [edit for mistake in mistakes for edit in mistake.edits])
-    if spans is None:
-        if len(mistakes) == 1:
-            raise ValueError(
-                f"{answer.__name__}: an edit finds nothing, or two edits overlap: {mistakes[0].edits}"
-            )
-        return None
-    return f"{head}\n{_replaced(text, spans)}"
+    body = textwrap.indent(bodies[0], "    ") if bodies else body
+    edits = [mistake.edits for mistake in mistakes]
+    # Those that change the same place, one after the other.
+    for turns in ([tuple(itertools.chain(*edits))], edits, edits[::-1]):
+        text: str | None = body
+        for turn in turns:
+            text = text and _replaced(text, turn)
+        if text:
+            return f"{head}\n{text}"
+    if len(mistakes) == 1:
+        raise ValueError(f"{answer.__name__}: an edit finds nothing, or two edits overlap: {edits[0]}")
+    return None
 
 
 def build(answer: Callable[..., Any], *mistakes: Mistake) -> Callable[..., Any] | None:
@@ -182,11 +185,8 @@ def parts_of(function: Callable[..., Any]) -> tuple[str, str, str]:
     return definition.name, "\n".join(lines[:first]), "\n".join(lines[first:])
 
 
-Span = tuple[int, int, str]  # from, to, and what is put there
-
-
-def _spans(text: str, edits: Sequence[Edit]) -> list[Span] | None:
-    """Where the left sides stand, in order; None if one is not there, or two overlap."""
+def _replaced(text: str, edits: Sequence[Edit]) -> str | None:
+    """With each edit wherever its left side stands; None if one stands nowhere, or two overlap."""
     spans = []
     for old, new in edits:
         start = text.find(old)
@@ -198,10 +198,6 @@ def _spans(text: str, edits: Sequence[Edit]) -> list[Span] | None:
     spans.sort()
     if any(end > start for (_, end, _), (start, _, _) in itertools.pairwise(spans)):
         return None
-    return spans
-
-
-def _replaced(text: str, spans: Sequence[Span]) -> str:
     for start, end, new in reversed(spans):
         text = text[:start] + new + text[end:]
     return text

@@ -174,12 +174,17 @@ class Path:
         """Whether a quantity is what is asked for: to put it somewhere says no more than that it is missing."""
         return any(right.is_like(one) for one in self.theirs if one.place.returned)
 
-    def is_clean(self, mine: Quantity) -> bool:
-        """Whether all that goes into a place is right, so that the mistake is there."""
-        parts = [one for one in self.mine if one.place.number in mine.place.inside]
-        deeper = frozenset[int]().union(*(one.place.inside for one in parts))
-        widest = [one.place.number for one in parts if one.place.number not in deeper]
-        return not mine.place.variable and all(self.is_right[number] for number in widest)
+    def is_clean(self, mine: Quantity, surely: bool = False) -> bool:
+        """Whether all that goes into a place is right, so that the mistake is there.
+
+        surely: and known, but for arguments.
+        """
+        places = self.answer.places
+        deeper = frozenset[int]().union(*(places[number].inside for number in mine.place.inside))
+        widest = mine.place.inside - deeper
+        given = {one for one in widest if not surely or places[one].piece in self.trial.unchanged[0]}
+        right = (self.is_right.get(number, number in given) for number in widest)
+        return not mine.place.variable and all(right)
 
     @cached_property
     def marks_before(self) -> np.ndarray:
