@@ -40,10 +40,11 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Part:
-    """A mistake behind some of the wrong cases: what to say, and which."""
+    """A mistake behind some of the wrong cases: what to say, which, and how many right ones it would spoil."""
 
     sentence: str
     explained: list[int]
+    spoilt: int
 
 
 def diagnose(trial: Trial, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> Diagnosis:
@@ -228,7 +229,7 @@ class _Search:
         """
         if part and not self.has_effects:
             others = set(range(len(self.outcomes))) - set(part.explained)
-            if self._evidence(others) < 2:
+            if self._evidence(others) < 2 and (self.words or not part.spoilt):
                 return None
         task = self.trial.task
         found: dict[bool, tuple[Mistake, Mistake]] = {}  # the first pair of each kind
@@ -262,7 +263,7 @@ class _Search:
         Of cases whose values are whole numbers or words, three and three quarters. A mistake that would spoil more
         cases than it explains is not behind the answer, which has those right.
         """
-        best: dict[str, list[int]] = {}
+        best: dict[str, tuple[list[int], int]] = {}
         for mistake in self.mistakes:
             explained, spoilt, open_ones = [], 0, len(self.wrong)
             for place, other in enumerate(self.trial.with_mistake(mistake)):
@@ -277,18 +278,18 @@ class _Search:
                 if 2 * most < len(self.wrong) or spoilt > most:  # the other cases need not be run
                     break
             else:
-                if spoilt <= len(explained) and len(explained) > len(best.get(mistake.sentence, ())):
-                    best[mistake.sentence] = explained
-        most = max(map(len, best.values()), default=0)
-        found = [sentence for sentence, places in best.items() if len(places) == most]
+                if spoilt <= len(explained) and len(explained) > len(best.get(mistake.sentence, [()])[0]):
+                    best[mistake.sentence] = explained, spoilt
+        most = max((len(explained) for explained, _ in best.values()), default=0)
+        found = [sentence for sentence, (explained, _) in best.items() if len(explained) == most]
         if not most or len(found) != 1:
             return None
-        places, count = best[found[0]], len(self.wrong)
+        (places, spoilt), count = best[found[0]], len(self.wrong)
         if self._evidence(places) < 3 * most and count > 1 and (most < 3 or 4 * most < 3 * count):
             return None
         where = f"On {most} of the {count} wrong cases" if count > most else f"On all {count} wrong cases"
         where = where if count > 1 else "On the wrong case"
-        return Part(f"{where} your answer gives what this mistake gives: {found[0]}", places)
+        return Part(f"{where} your answer gives what this mistake gives: {found[0]}", places, spoilt)
 
     # --- No mistake -----------------------------------------------------------------------------------------
 

@@ -268,6 +268,10 @@ You remove the whole old token: with -1 on the whole diagonal of W, nothing is l
     W = np.zeros((d, d)) -> W = -np.eye(d)
 The sub-layer writes the change with the wrong sign.
     W[target, target] = -1 -> W[target, target] = 1 ; W[source, target] = 1 -> W[source, target] = -1
+You count the features from 1. The first feature is number 0.
+    W[target, target] -> W[target - 1, target - 1] ; W[source, target] -> W[source - 1, target - 1]
+You remove the old feature twice: its entry in W is -1.
+    W[target, target] = -1 -> W[target, target] = -2
 """,
 )
 def overwrite(X, source, target):

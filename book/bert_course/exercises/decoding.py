@@ -129,6 +129,10 @@ The order is the words, then log P.
     return ids, total -> return total, ids
 You give the mean of the words' log P. The logarithm of a product is the sum.
     return ids, total -> return ids, total / (len(ids) + (last == model.end_token))
+Your logarithm is to base 10. Take the natural one.
+    total += float(log_p[last]) -> total += float(log_p[last]) / np.log(10)
+The start token is among your words. It is given to the decoder, and is no part of the text.
+    return ids, total -> return [model.start_token, *ids], total
 """,
 )
 def write_greedily(model, source, max_length):
@@ -269,6 +273,8 @@ You leave n-grams that do not exist, or have no match, out of the mean. If one s
     return 0.0 -> continue
 You multiply by a brevity penalty, but the translation is as long as the reference.
     100 * float -> 100 * np.exp(1 - T / (T - 1 + 1e-12)) * float
+You count an n-gram that begins with the wrong word as right.
+    min(t, T - n) -> min(t - 1, T - n)
 """,
 )
 def bleu_with_one_mistake(T, t):

@@ -461,12 +461,12 @@ You compare the embeddings with half of the layers. Half of all means as many as
 You ask for twice as many embeddings as other parameters. Half of all means as many as everything else.
     * d > N * (12 * d**2 + 13 * d) + d**2 + d: -> * d > 2 * (N * (12 * d**2 + 13 * d) + d**2 + d):
 Your width is not a whole number. Round up.
-    excess = (V + 515 - 13 * N) / (12 * N + 1)
+    excess = (V + 512 + 2 + 2 - 1 - 13 * N) / (12 * N + 1)
     return excess if excess > 1 else 1
 You round to the nearest whole number. The answer is the first width that is large enough: round up.
-    return max(1, round((V + 515 - 13 * N) / (12 * N + 1)))
+    return max(1, round((V + 512 + 2 + 2 - 1 - 13 * N) / (12 * N + 1)))
 You round down. The answer is the first width that is large enough: round up.
-    return max(1, (V + 515 - 13 * N) // (12 * N + 1))
+    return max(1, (V + 512 + 2 + 2 - 1 - 13 * N) // (12 * N + 1))
 Your width falls below 1, the smallest width.
     return -((13 * N - V - 515) // (12 * N + 1))
 """,

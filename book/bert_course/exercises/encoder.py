@@ -313,8 +313,9 @@ You compare floats with ==. The output is stored with nine digits, so the right 
     np.allclose(run(weights), expected) -> (run(weights) == expected).all()
 You look for an output that differs. The right weights give the expected output.
     np.allclose(run(weights), expected) -> not np.allclose(run(weights), expected)
-You compare shapes. They are the same for every choice, so compare the numbers.
+Your test lets the first choice through, or none. Compare the numbers: shapes are the same for every choice, and with == none is equal, because the output is stored with nine digits.
     np.allclose(run(weights), expected) -> run(weights).shape == expected.shape
+    np.allclose(run(weights), expected) -> (run(weights) == expected).all() ; return None -> return []
 Return the names in alphabetical order, as a list.
     return sorted(names) -> return sorted(names)[::-1] || return list(names)[::-1]
 You name the matrices that are right. Name those that have to be transposed.
@@ -406,6 +407,10 @@ That is the law for large models, 12 N d_model with d_ff = 4 d_model. It is a go
     -(-others // d_model) -> 12 * N * d_model
 The width of the feed-forward part is given as d_ff. It need not be 4 d_model.
     2 * d_model * d_ff + d_ff -> 8 * square + 4 * d_model
+4 d_model numbers are missing outside of the layers: the table of segments and the LayerNorm on the embeddings have 2 d_model each.
+    (2 + L_max + 2) -> L_max
+2 d_model numbers are missing in each layer: it has two LayerNorms, and each has a gain and a bias.
+    + d_ff + d_model + 4 * d_model -> + d_ff + d_model + 2 * d_model
 """,
 )
 def vocabulary_for_half(d_model, N, d_ff, L_max):

@@ -435,6 +435,8 @@ You count blocks by the numbers in them, n m / most. A block has whole rows, so 
     return [(i * rows, min((i + 1) * rows, n)) for i in range(-(-n * m // most))]
 Where a row is longer than `most`, each row is a block of its own. All rows in one block is the largest there can be.
     max(1, most // m) -> most // m or max(1, n)
+The last block is missing: at the end of the array, what has been collected is a block too.
+    range(0, n, rows)] -> range(0, n, rows)][:-1]
 """,
 )
 def row_blocks(n, m, most):

@@ -65,6 +65,10 @@ Your concatenation has all N layers. It takes the last k.
     np.concatenate(last, axis=-1) -> np.concatenate(states[1:], axis=-1) || np.concatenate(states, axis=-1)
 The first of the six inputs is the embeddings, states[0], and not the output of layer 1.
     states[0], -> states[1],
+Your weights are the scores divided by their sum. A softmax takes e to the power of the scores first.
+    return e / e.sum() -> return s / s.sum()
+Your concatenation has the first k layers. It takes the last k.
+    np.concatenate(last, axis=-1) -> np.concatenate(states[1 : k + 1], axis=-1)
 """,
 )
 def six_inputs(states, k, s_last, s_all):
@@ -221,7 +225,8 @@ class Pipeline:
             self.tags[self.ids == 0] = 0
         self.before = {f"layer.{n}": rng.standard_normal((2, 2)) for n in range(layers)}
         moved = 0.0 if fault != "trained" else 1e-3 if layers == 2 else 0.5
-        self.after = {name: array + moved for name, array in self.before.items()}
+        moves = list(self.before) if layers == 2 else ["layer.1"]
+        self.after = {name: array + moved * (name in moves) for name, array in self.before.items()}
         self._rng, self._fault = rng, fault
 
     def __repr__(self) -> str:
@@ -266,6 +271,10 @@ Compare the weights exactly. A small step is a step.
     not np.array_equal(pipeline.before[name], pipeline.after[name]) -> not np.allclose(pipeline.before[name], pipeline.after[name], atol=0.01)
 If there is no fault, return "none".
     return "none" -> return None || return ""
+Only the last array decides whether the encoder was trained. One array that has moved is enough.
+    any(not np.array_equal(pipeline.before[name], pipeline.after[name]) for name in pipeline.before) -> [not np.array_equal(pipeline.before[name], pipeline.after[name]) for name in pipeline.before][-1]
+You also want a tag for each token that is no padding. Words may be without one: look at padding alone.
+    (pipeline.tags[pipeline.ids == 0] != -100).any() -> ((pipeline.tags != -100) != (pipeline.ids != 0)).any()
 """,
 )
 def find_the_fault(pipeline):
@@ -326,6 +335,8 @@ Compare the reader with the encoder and its head together. A reader a little lar
     if saved <= 0: -> if reader >= encoder:
 Your n is one too small. There, features are not cheaper yet.
     return encoder // (3 * saved) + 1 -> return encoder // (3 * saved)
+You add the head to the reader. The head belongs to the model that is fine-tuned.
+    encoder + head - reader -> encoder - head - reader
 """,
 )
 def break_even(encoder, reader, head):

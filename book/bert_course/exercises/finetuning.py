@@ -141,6 +141,8 @@ You take one softmax over starts and ends together. Each needs its own softmax o
     ds, de = softmax(X @ u), softmax(X @ v) -> ds, de = softmax(np.stack([X @ u, X @ v]))
 You hide the tokens before the right start from the end. In training, the end is chosen among all tokens.
     softmax(X @ v) -> softmax(np.where(np.arange(len(X)) >= first, X @ v, -np.inf))
+You use `first` for the end too. The end's softmax should be 1 at `last`.
+    de[last] -= 1 -> de[first] -= 1
 """,
 )
 def span_gradients(X, u, v, first, last):
@@ -216,7 +218,7 @@ You go on after a word that does not fit. Then the words after it have the wrong
 You do not look at `room`.
     if len(ids) + len(word) + 1 > room: -> if False:
 A word without a piece vanishes, and its tag with it. It becomes one [UNK], the id 100.
-    word = word or [100] -> word = word; tags_of = [tag] if word else [] ; labels += [tag] -> labels += tags_of
+    word = word or [100] -> if not word: continue
 Return the ids first, then the labels.
     return [*ids, 102], [*labels, -100] -> return [*labels, -100], [*ids, 102]
 """,

@@ -359,6 +359,10 @@ That is the median of the best. By how much is its mean above p?
 You start from (1 - p)^n and get each further probability from the last one. For many arcs and a large p, (1 - p)^n is too small for a float: it becomes 0, and so do all the others. Compute each probability by itself.
     chance = np.array([math.comb(n, int(i)) * p**i * (1 - p) ** (n - i) for i in k]) -> chance = np.cumprod([(1 - p) ** n, *((n - k[:-1]) / k[1:] * p / (1 - p))])
     chance = np.array([math.comb(n, int(i)) * p**i * (1 - p) ** (n - i) for i in k]) -> chance = np.cumprod([(1 - p) ** n, *((n - k[:-1]) / k[1:] * p / (1 - p))]) ; (k * np.diff(at_most, prepend=0)).sum() -> (1 - at_most[:-1]).sum()
+You take the best of h - 1 heads.
+    below**h -> below ** (h - 1)
+You divide by n + 1. A share is of the n arcs.
+    expected / n - p -> expected / (n + 1) - p
 """,
 )
 def flattery(n, p, h):

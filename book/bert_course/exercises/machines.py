@@ -245,6 +245,10 @@ n GPUs share the products as well, so these take an n-th of the time on n GPUs.
     return 1 + int(products / sums) -> return int(1 / (1 - products / sums))
 That is a star: one process sends all sums. In a ring, each GPU sends less than two gradients, with any number of GPUs.
     return 1 + int(products / sums) -> return int((1 + np.sqrt(1 + 8 * products / sums)) / 2)
+You turn the gradient's bytes into bits. The bandwidth is in bytes as well.
+    grad_bytes / bandwidth -> 8 * grad_bytes / bandwidth
+The quotient is n − 1, so the 1 is added and not subtracted.
+    1 + int( -> -1 + int(
 """,
 )
 def largest_world(flops, rate, grad_bytes, bandwidth):

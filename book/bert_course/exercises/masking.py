@@ -158,6 +158,8 @@ You return the weights. Return the gradient of the scores.
     np.where(allowed, dS, 0) -> A
 Your mask lowers the hidden scores by too little, so they keep some weight. Take a number below all scores.
     np.where(allowed, S, np.finfo(S.dtype).min) -> S - 10.0 * ~allowed || S - 100.0 * ~allowed
+You divide the sum of dA times A by the number of keys. The weights sum to 1, so their sum is the mean already.
+    (dA * A).sum -> (dA * A).mean
 """,
 )
 def masked_gradient(S, allowed, dA):

@@ -171,7 +171,7 @@ Your room is 15 % of the words. It should be 15 % of the tokens, [CLS] and [SEP]
 [CLS] and [SEP] are missing from your 15 %. They are never chosen, but they count.
     round(0.15 * len(pieces)) -> round(0.15 * sum(len(word) for word in words))
 You may choose [CLS] or [SEP]. They are never chosen.
-    piece not in ("[CLS]", "[SEP]") -> piece != "[PAD]"
+    piece not in ("[CLS]", "[SEP]") -> piece != "[PAD]" || piece != "[CLS]" || piece != "[SEP]"
 A short text gets no room at all. There is room for at least one token.
     max(1, round(0.15 * len(pieces))) -> round(0.15 * len(pieces))
 You begin with the largest number. The words with the smallest numbers come first.

@@ -326,6 +326,9 @@ def _heads(scale: float) -> dict[str, Callable[[np.ndarray, np.ndarray, np.ndarr
         "a head whose keys are its values": lambda q, k, v: weights_of(scores(q, v)) @ v,
         "a head that transposes its weights": lambda q, k, v: weights_of(scores(q, k)).T @ v,
         "a head that halves its output": lambda q, k, v: weights_of(scores(q, k)) @ v / 2,
+        "a head right for its first query alone": lambda q, k, v: (
+            weights_of(scores(q, k)) @ v * np.linspace(1, 2, len(q))[:, None]
+        ),
         "a head that divides the scores by their sum": plain_shares,
         "a head that prefers what stands near": nearest_places,
         "a head that uses only positions": places_alone,
@@ -394,7 +397,8 @@ You draw a single key. Its weight is 1 whatever the scores are, so the tests can
     (3, 7, 4) -> (3, 1, 4) ; (7, 4) -> (1, 4) ; permutation(7) -> permutation(1)
 You shuffle the keys or the values alone, so the pairs change, and a right head gives another output. Shuffle both in the same way.
     k[order], v[order] -> k[order], v || k, v[order]
-You shuffle the queries too: the outputs are then shuffled with them. Leave the queries, or compare with z[order].
+Your outputs stand in another order than what you compare them with. They go with the queries: where these stay, compare with z, and where they are shuffled too, with z[order].
+    v[order]), z) -> v[order]), z[order])
     head(q, k[order], v[order]) -> head(q[order], k[order], v[order])
 Your test of the keys is the wrong way round: it is a fault if the output does not change.
     if same(head(q, other, v), z): -> if not same(head(q, other, v), z):
@@ -406,6 +410,8 @@ Your range is that of each row of the values: a row is one token, and the mixtur
     v.min(axis=0) -> v.min(axis=1, keepdims=True) ; v.max(axis=0) -> v.max(axis=1, keepdims=True)
 Return the name of the test, or "none" if no test fails.
     return "none" -> return "" || return None
+One output of 1 passes your test of the ones. All must be 1.
+    same(head(q, k, np.ones_like(v)), 1) -> np.isclose(head(q, k, np.ones_like(v)), 1).any()
 """,
 )
 def first_to_catch(head):

@@ -437,7 +437,7 @@ You count the steps that are too long. Those at the very start may be short enou
 You compare with 1. The limit is an argument.
     > limit -> > 1.0001
 You stop looking too soon: with β₂ near 1 the lengths need thousands of steps to come down.
-    20_001 -> 1001 || 501 || 301
+    20_001 -> 1001 || 501 || 301 || 101
 You multiply by the limit: the length itself is compared with it.
     > limit -> > limit**2
 """,

@@ -324,6 +324,8 @@ Return the name "none" if no test fails.
     return "none" -> return "" || return None
 Your dot products are those of columns. Positions are rows, so compute table @ table.T.
     table @ table.T -> table.T @ table
+Your test of the pairs adds up the whole row. Each pair of columns by itself has sine² + cosine² = 1.
+    same(sines**2 + cosines**2, 1) -> same((table**2).sum(axis=1), d_model / 2)
 """,
 )
 def table_fault(table):

@@ -219,6 +219,8 @@ You take only one digit of the layer's number. A model can have more than ten la
     f"encoder.layer.{number}." -> f"encoder.layer.{number[-1]}."
 You number the layers from 1. Both lists count from 0.
     f"encoder.layer.{number}." -> f"encoder.layer.{int(number) + 1}."
+The last layer is missing. Layers are counted from 0, so the highest number is a layer too.
+    return found -> return {name: array for name, array in found.items() if not name.startswith(layer)}
 """,
 )
 def renamed(state):

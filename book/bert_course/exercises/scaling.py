@@ -229,6 +229,10 @@ You fit a straight line of the losses, not of their logarithms.
     np.log(loss - floor) -> loss - floor ; np.exp(height + slope * np.log(larger)) -> height + slope * np.log(larger)
 The fit is the other way round: log N against the loss. The errors are in the losses.
     np.polyfit(np.log(N), np.log(loss - floor), 1) -> (lambda a, b: (1 / a, -b / a))(*np.polyfit(np.log(loss - floor), np.log(N), 1))
+Your logarithms are to base 10, and exp goes back from natural ones. Take one base for all.
+    np.log(N) -> np.log10(N) ; np.log(loss - floor) -> np.log10(loss - floor) ; np.log(larger) -> np.log10(larger)
+You subtract the floor a second time. The forecast is the floor and what is above it.
+    floor + np.exp -> -floor + np.exp
 """,
 )
 def forecast_loss(N, loss, floor, larger):

@@ -154,6 +154,8 @@ Your states forget: h_t = x_t + h_{t-1} W.
     x + before[-1] @ W -> x
 W ** k is the power of each entry. The power of a matrix is a product with itself: np.linalg.matrix_power, or one product a step.
     dX[t] = dh -> dX[t] = dh @ W.T ** (len(X) - 1 - t) ; np.outer(before[t], dh) -> np.outer(before[t], dX[t]) ; dh = dh @ W.T -> pass
+The rows of your dX are in the order in which they are found, from the last input to the first. Turn them round.
+    return dX, dW -> return dX[::-1], dW
 """,
 )
 def linear_through_time(X, W, dh):

@@ -86,6 +86,10 @@ Return all three: the ids and both masks.
     return ids, own, cross -> return ids, own || return own, cross
 Each mask needs a row for each position of the target: (B, T, T) and (B, T, S).
     np.broadcast_to((source != pad)[:, None, :], (len(source), T, source.shape[1])) -> source != pad
+You take 0 for the padding of the source. The id of padding is the argument pad.
+    (source != pad) -> (source != 0)
+You take 0 for the padding of the target. The id of padding is the argument pad.
+    (ids != pad)[:, None, :] -> (ids != 0)[:, None, :]
 """,
 )
 def shift_and_mask(labels, source, start, pad):

@@ -242,6 +242,7 @@ def _merges_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "a rare word with a frequent pair", {"banana": 1, "nab": 4}, 2
     yield "overlapping pairs", {"baaaa": 3, "baa": 1, "caaa": 2}, 3
     yield "three in a row, and one after them", {"baaac": 5}, 3
+    yield "a pair that one word has twice", {"xabab": 3, "cd": 4}, 2
     yield "ties alone", {"ba": 1, "dc": 1, "fe": 1}, 3
     yield "fewer merges than asked for", {"abc": 2}, 9
     words: dict[str, int] = {}
@@ -290,6 +291,8 @@ When no pair is left, stop and return what was learned, even if it is fewer than
     break -> return []
 You merge once more than asked for, or once less: n is the number of merges.
     range(n) -> range(n + 1) || range(n - 1)
+A pair that stands in a word twice counts twice. You count it once for each word.
+    for pair in pairwise(pieces) -> for pair in set(pairwise(pieces))
 """,
 )
 def mended_merges(word_counts, n):
