@@ -9,7 +9,6 @@ have to go the other way.
 from __future__ import annotations
 
 import ast
-import inspect
 import itertools
 import re
 import time
@@ -32,22 +31,15 @@ from bert_course.check.quantities import Quantity, laid
 SHARE = 0.6  # of the time that is left, for a single place
 LONG = 100  # characters of an expression that says little by itself
 DRAWN = re.compile(r"\brandom\b|rng\b")  # numbers of the learner's own choice
-EXCHANGE = "One small change makes your answer right: exchange these two steps."
-CHANGE = "One small change makes your answer right, in the line `{}`."
-NEEDED = "A small change is needed in the line `{}`."
 
 
 class Suspects:
-    """What may be to blame in an answer that is followed.
-
-    edits: after `edit`, a small change that is needed and the known mistake that is left then; empty if there is none.
-    """
+    """What may be to blame in an answer that is followed."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.trial, self.cases, self.wrong = path, path.trial, path.cases, path.wrong
         now = time.process_time()
         self.half_time = now + SHARE * (path.end - now)
-        self.edits: list[str] = []
         self._gains: list[tuple[Repair, np.ndarray]] = []
         self._beside: list[Blame] = []
         self._maybe: list[Blame] = []
@@ -275,19 +267,16 @@ class Suspects:
                         followed.deadline = time.process_time() + self.path.patience
                     return next(self.trial.outcomes(changed, only=(case,)))
 
-                first = tried(case)
-                if self.path.is_mended(first, case):
-                    if all(self.path.is_mended(tried(other), other) for other in self.cases if other != case):
-                        found.setdefault(mutant.line, mutant)
-                elif (
-                    not self.edits
-                    and (mistake := self._left(first, tried))
-                    and self._gained(first) is not None
-                ):
-                    self.edits = [" ".join(_changed(mutant, NEEDED)), mistake.sentence]
+                rest = (other for other in self.cases if other != case)
+                if all(self.path.is_mended(tried(other), other) for other in (case, *rest)):
+                    found.setdefault(mutant.line, mutant)
             if self.path.over():
                 return []
-        return _changed(next(iter(found.values()))) if len(found) == 1 else []
+        if len(found) != 1:
+            return []
+        ((line, mutant),) = found.items()
+        look = f" Look at `{mutant.piece}`." if mutant.piece != line else ""
+        return [f"One small change makes your answer right, in the line `{line}`.{look}"]
 
     @property
     def by_chance(self) -> bool:
@@ -297,14 +286,3 @@ class Suspects:
             evidence(self.path.outcomes[case].value, self.trial.expected[case].value) for case in valued
         )
         return telling < 2 * len(self.wrong)
-
-
-def _changed(mutant: Mutant, words: str = CHANGE) -> list[str]:
-    """Where a small change is needed."""
-    if mutant.exchanged:
-        code = inspect.cleandoc(mutant.piece)  # one below the other
-        steps = [ast.get_source_segment(code, step) or "" for step in ast.parse(code).body]
-        return [EXCHANGE, *(f"`{' '.join(step.split())}`" for step in steps)]
-    return [
-        words.format(mutant.line) + (f" Look at `{mutant.piece}`." if mutant.piece != mutant.line else "")
-    ]

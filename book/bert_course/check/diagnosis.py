@@ -131,7 +131,7 @@ class _Search:
             double = suspects.beside(part.sentence if part else "")
         if double:
             return self._told(suspects, double)
-        return place or (_numbered(suspects.edits) if suspects.edits and not part else None)
+        return place
 
     def _strong(self, part: Part | None) -> list[str]:
         """What is known beside a place: how all numbers differ, or the mistake behind some of the wrong cases."""

@@ -15,13 +15,13 @@ from minigrad.tensor import Tensor
 
 RIGHT_NUMBERS = "The numbers themselves are right."
 OTHER_ORDER = "The values are right, and in the other order."
-STRONG = r"[Ee]very number is (?:the |one over |1 minus |(?:2|0\.5) times |\S+ times what it should be(?:: that|, and))"
+STRONG = r"[Ee]very number is (?:the|(?:2|0\.5) times|\S+ times what it should be, and)"
 
 
 def is_strong(fact: str | None) -> bool:
     """Whether a sentence says, of each wrong value, how its numbers come from the right ones, as they do by no chance.
 
-    A factor can be one: it must have a name, or be 2 or 1/2.
+    A factor can be one: it must be a size of an argument, or 2 or 1/2.
     """
     text = fact or ""
     return text == OTHER_ORDER or len(re.findall(STRONG, text)) >= max(1, text.count("Of the "))
@@ -132,11 +132,8 @@ class Facts:
         near = _near(numbers)
         if is_rounding(near):  # a factor of 1.00000001 has no name
             return near
-        return (
-            (self._factor(cases, numbers) or self._offset(numbers) if several else None)
-            or self._in_another_order(numbers)
-            or near
-        )
+        factor = self._factor(cases, numbers) if several else None
+        return factor or self._in_another_order(numbers) or near
 
     def _factor(self, cases: Sequence[Wrong], numbers: list[Numbers]) -> str | None:
         """That all numbers of a case are off by one factor, and what it is."""
@@ -145,10 +142,7 @@ class Facts:
             return None
         first = ratios[0]
         if all(math.isclose(first, ratio, rel_tol=1e-4) for ratio in ratios):
-            known = next((name for value, name in FACTORS if math.isclose(first, value, rel_tol=1e-4)), "")
-            return (
-                f"Every number is {first:.6g} times what it should be{f': that is {known}' if known else ''}."
-            )
+            return f"Every number is {first:.6g} times what it should be."
         sizes = [dict(_sizes(case.arguments)) for case in cases]
         for name in sizes[0]:
             if not all(name in of_case for of_case in sizes):
@@ -162,18 +156,6 @@ class Facts:
                         f"is {words}{name}. Is there a mean in the place of a sum, or the reverse?"
                     )
         return None
-
-    def _offset(self, numbers: list[Numbers]) -> str | None:
-        """That all numbers are larger, or smaller, by the same."""
-        got, want = numbers[0]
-        by = float((got - want).flat[0]) if want.size else 0.0
-        if (
-            not by
-            or not math.isfinite(by)
-            or not self._all_close([(got - by, want) for got, want in numbers])
-        ):
-            return None
-        return f"All numbers are {abs(by):.6g} too {'large' if by > 0 else 'small'}."
 
     def _ratio(self, got: np.ndarray, want: np.ndarray) -> float | None:
         """The one ratio of all entries; None if there is none, or it is 0 or not finite."""
@@ -249,31 +231,11 @@ def _turned(x: np.ndarray) -> np.ndarray:
     return x.swapaxes(-1, -2) if x.ndim > 1 else x
 
 
-def _reciprocal(x: np.ndarray) -> np.ndarray:
-    """1 / x where that says something: NaN for 0 and what is infinite, which are no number's reciprocal."""
-    return np.where((x != 0) & np.isfinite(x), 1 / x, np.nan)
-
-
 # What makes the right numbers of the answer's, and what the answer's are then.
 ALIKE: list[tuple[Callable[[np.ndarray], np.ndarray], str]] = [
     (_turned, "What you return is the transpose of what is asked for."),
     (np.negative, "Every number is the negative of what it should be."),
-    (_reciprocal, "Every number is one over what it should be."),
-    (lambda x: 1 - x, "Every number is 1 minus what it should be."),
-    (np.sqrt, "Every number is the square of what it should be."),
-    (np.square, "Every number is the square root of what it should be."),
 ]
-
-_FAMOUS = [
-    (math.log(2), "log 2, the factor between nats and bits"),
-    (math.log(10), "log 10, the factor between np.log and np.log10"),
-    (100, "100, as of percentages"),
-    (math.sqrt(2), "√2"),
-    (math.pi, "π"),
-    (2 * math.pi, "2π"),
-    (math.sqrt(2 * math.pi), "√(2π)"),
-]
-FACTORS = [*_FAMOUS, *((1 / value, f"one over {name}") for value, name in _FAMOUS)]
 
 NEAR = 0.05
 

@@ -21,12 +21,11 @@ from bert_course.check.mistakes import Mistake, parts_of
 class Mutant(Mistake):
     """A mistake whose body is the source of a function with one place changed; a mistake's edits can be made in it as well.
 
-    piece: what stood there. line: the line, or lines, that it stood in. exchanged: two steps have changed places.
+    piece: what stood there. line: the line, or lines, that it stood in.
     """
 
     piece: str = ""
     line: str = ""
-    exchanged: bool = False
 
 
 Text = Callable[[ast.AST], str]  # of a node: its source
@@ -177,9 +176,6 @@ def _loop(over: ast.expr, text: Text) -> Iterator[str]:
 
 # --- Making them -----------------------------------------------------------------------------------------
 
-SIMPLE = ast.Assign | ast.AugAssign | ast.Expr  # statements that can change places
-
-
 class _Source:
     """A function's source, and where its nodes stand in it; in bytes, as the columns of nodes count."""
 
@@ -205,13 +201,11 @@ class _Source:
         found = self.all[start:end].decode()
         return f"({found})" if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp | ast.IfExp) else found
 
-    def mutant(self, start: int, end: int, new: str, exchanged: bool = False) -> Mutant:
+    def mutant(self, start: int, end: int, new: str) -> Mutant:
         changed = (self.all[self.body : start] + new.encode() + self.all[end:]).decode()
         piece, row = self.all[start:end].decode(), self.all[:start].count(b"\n")
         line = b" ".join(self.lines[row : row + piece.count("\n") + 1]).decode()
-        return Mutant(
-            "", body=textwrap.dedent(changed), piece=piece, line=" ".join(line.split()), exchanged=exchanged
-        )
+        return Mutant("", body=textwrap.dedent(changed), piece=piece, line=" ".join(line.split()))
 
 
 @functools.cache
@@ -236,11 +230,6 @@ def _all_changes(source: _Source) -> Iterator[Mutant]:
         if isinstance(node, ast.For | ast.comprehension):
             for new in _loop(node.iter, source.text):
                 yield source.mutant(*source.span(node.iter), new)
-    blocks = [source.definition.body, *(node.body for node in plain if isinstance(node, ast.For | ast.If))]
-    for step, after in itertools.chain.from_iterable(map(itertools.pairwise, blocks)):
-        if isinstance(step, SIMPLE) and isinstance(after, SIMPLE):
-            swapped = f"{source.text(after)}\n{' ' * step.col_offset}{source.text(step)}"
-            yield source.mutant(source.span(step)[0], source.span(after)[1], swapped, exchanged=True)
     known = source.parameters | {node.id for node in names if isinstance(node.ctx, ast.Store)}
     # Not in a loop: a list that is added to itself in each turn has no end.
     loops = (node for node in plain if isinstance(node, ast.For | ast.While))

@@ -292,7 +292,7 @@ When no pair is left, stop and return what was learned, even if it is fewer than
 You merge once more than asked for, or once less: n is the number of merges.
     range(n) -> range(n + 1) || range(n - 1)
 A pair that stands in a word twice counts twice. You count it once for each word.
-    for pair in pairwise(pieces) -> for pair in set(pairwise(pieces))
+    for pair in pairwise(pieces) -> for pair in dict.fromkeys(pairwise(pieces))
 """,
 )
 def mended_merges(word_counts, n):

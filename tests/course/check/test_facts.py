@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from doubling import make
 
-from bert_course.check.facts import FACTORS, Facts, Wrong, is_strong
+from bert_course.check.facts import Facts, Wrong, is_strong
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.numpy_only("answers are written in NumPy")]
 
@@ -28,26 +28,11 @@ X = np.array([[0.5, -1.5], [2.5, 3.5]])
     ("factor", "words"),
     [
         (3, "Every number is 3 times what it should be."),
-        (math.log(10), "is 2.30259 times what it should be: that is log 10, the factor between np.log and np.log10."),
-        (1 / math.log(2), "that is one over log 2, the factor between nats and bits."),
-        (2 * math.pi, "that is 2π."),
-        (0.01, "is 0.01 times what it should be: that is one over 100, as of percentages."),
     ],
 )  # fmt: skip
 def test_one_factor_on_all_cases(factor, words):
     assert words in fact((factor * X, X), (factor * X[0], X[0]))
     assert words in fact((factor * 1.5, 1.5), (factor * 2.5, 2.5))
-
-
-def test_the_share_that_is_left():
-    assert fact((0.6, 0.4), (0.25, 0.75)) == "Every number is 1 minus what it should be."
-    assert is_strong(fact((0.6, 0.4), (0.25, 0.75)))
-    assert fact((0.6, 0.4)) is None  # of one number many things are true
-
-
-def test_no_factor_is_named_twice():
-    values = [value for value, _ in FACTORS]
-    assert all(abs(a / b - 1) > 1e-3 for i, a in enumerate(values) for b in values[:i])
 
 
 @pytest.mark.parametrize(
@@ -88,12 +73,6 @@ def test_a_whole_number_among_the_arguments_is_a_size():
     text = fact((X * 7, X, {"n": 7, "flag": True}), (X * 3, X, {"n": 3, "flag": True}))
     assert text.endswith("that is `n`. Is there a mean in the place of a sum, or the reverse?")
     assert fact((X * 7, X, {"n": 7}), (X * 3, X, {"n": 2})) is None
-
-
-def test_numbers_that_are_off_by_the_same():
-    assert fact((X + 3, X), (3, 0)) == "All numbers are 3 too large."
-    assert fact((np.array([1, 2]), np.array([2, 3])), (0, 1)) == "All numbers are 1 too small."
-    assert fact((X + 3, X), (4, 0)) is None
 
 
 def test_rows_of_0_and_1_are_no_right_numbers_in_another_order():
@@ -159,8 +138,6 @@ def test_what_is_true_of_each_of_several_values():
     [
         ("Every number is 0.5 times what it should be.", True),
         ("Every number is 1.9 times what it should be.", False),
-        ("Every number is 0.693147 times what it should be: that is log 2", True),
-        ("Every number is one over what it should be.", True),
         ("Where it is wrong, your answer is 0.", False),
         ("The first of the 2 values is right. Of the second: every number is 0.", False),
         ("The first of the 2 values is right. Of the second: every number is 2 times what it should be.", True),
