@@ -176,6 +176,7 @@ def _loop(over: ast.expr, text: Text) -> Iterator[str]:
 
 # --- Making them -----------------------------------------------------------------------------------------
 
+
 class _Source:
     """A function's source, and where its nodes stand in it; in bytes, as the columns of nodes count."""
 

@@ -87,12 +87,7 @@ def test_what_one_change_makes(old, new):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("total += w", "total = w"),
-        ("total -= w", "total += w"),
-        ("total = w", "total += w"),
-    ],
+    ("old", "new"), [("total += w", "total = w"), ("total -= w", "total += w"), ("total = w", "total += w")]
 )
 def test_what_one_change_makes_of_statements(old, new):
     function = defined(f"def f(total, w, n):\n    {old}\n    return total\n")
