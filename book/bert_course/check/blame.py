@@ -172,7 +172,7 @@ class Suspects:
     def _note(self, repair: Repair, outcome: Outcome) -> None:
         """Keep a repair that is no whole one: what is left is a known mistake, or more is right than before."""
         gains, place = self._gained(outcome), repair.mine.place
-        inside = not place.closed and not place.returned
+        inside = not place.closed and not place.returned and not repair.right.place.closed
         if inside and (mistake := self._left(outcome, lambda case: self.path.outcome([repair], case))):
             # A variable that is right may have to be changed first: its name is in what belongs there.
             clean = (

@@ -61,7 +61,6 @@ class _Search:
     def __init__(self, trial: Trial, outcomes: Sequence[Outcome], complaints: Sequence[str | None]) -> None:
         self.trial, self.outcomes, self.complaints = trial, outcomes, complaints
         self.close = trial.task.rtol, trial.task.atol
-        self.start = time.process_time()
         self.wrong = [place for place, words in enumerate(complaints) if words]
         self.has_effects = any(outcome.changed or outcome.seen for outcome in outcomes)
         # With what was done to memory and arguments first; where all values are right, or words, it has to be the same.
@@ -89,9 +88,9 @@ class _Search:
         # Where only the last digits are wrong, many changes make it right.
         rounded = all(self.right_ones) or is_rounding(self._measured)
         failed = self._only_fails and self._measured  # what the error says is known
+        both = self._two_mistakes(part)
         suspects = None if rounded or failed else self._suspects()
-        found = self._followed(suspects, part) if suspects else self._two_mistakes(part)
-        if found:
+        if found := self._followed(suspects, part, both) if suspects else both:
             return Diagnosis(found, first)
         measured = self._measured
         # What is true of all wrong cases, if most are wrong, says more than a mistake behind some of them.
@@ -108,12 +107,12 @@ class _Search:
     def _suspects(self) -> Suspects | None:
         """What may be to blame; None where the answer cannot be followed."""
         try:
-            return Suspects(Path(self.trial, self.outcomes, self.complaints, self.start + path.SECONDS))
+            return Suspects(Path(self.trial, self.outcomes, self.complaints, time.process_time() + path.SECONDS))
         except (OSError, TypeError, SyntaxError, OutOfTime):
             return None
 
-    def _followed(self, suspects: Suspects, part: Part | None) -> list[str] | None:
-        """What the answer's own expressions say, if that is sure."""
+    def _followed(self, suspects: Suspects, part: Part | None, both: list[str] | None) -> list[str] | None:
+        """What the answer's own expressions say, if that is sure. both: two known mistakes that say it too."""
         single = suspects.single
         place = self._told(suspects, single) if single else None
         if place and len(place) == 1:
@@ -122,7 +121,7 @@ class _Search:
             return place
         if edit := suspects.edit():
             return [*self._strong(part), *edit]
-        if both := self._two_mistakes(part):
+        if both:
             return both
         if self._measured == OTHER_ORDER:
             return place
@@ -224,26 +223,26 @@ class _Search:
     def _pair(self, part: Part | None) -> tuple[str, str] | None:
         """Two mistakes that together do what the answer does.
 
-        Where one mistake alone explains all but one case, and that says no more than a word or yes or no, the second is
-        only a guess.
+        Where one mistake alone explains all but a word, or a yes or no, the second has to be the only one that will do.
         """
-        if part and not self.has_effects:
-            others = set(range(len(self.outcomes))) - set(part.explained)
-            if self._evidence(others) < 2 and (self.words or not part.spoilt):
-                return None
-        task = self.trial.task
-        found: dict[bool, tuple[Mistake, Mistake]] = {}  # the first pair of each kind
-        for one, other, wrong in pairs(task.answer, self.mistakes):
+        others = set(range(len(self.outcomes))) - set(part.explained if part else ())
+        guess = part is not None and not self.has_effects and self._evidence(others) < 2
+        if guess and part and not (self.words or part.spoilt):
+            return None
+        found: dict[bool, list[tuple[str, str]]] = {kind: [] for kind in self.kinds}
+        end = time.process_time() + path.SECONDS / 2
+        for one, other, wrong in pairs(self.trial.task.answer, self.mistakes):
             tries = tee(self.trial.outcomes(wrong), len(self.kinds))  # once for all kinds
             for effects, outcomes in zip(self.kinds, tries, strict=True):
-                if effects not in found and self._alike(outcomes, effects):
-                    found[effects] = one, other
-            if self.kinds[0] in found or time.process_time() > self.start + 1.5 * path.SECONDS:
+                if self._alike(outcomes, effects):
+                    found[effects].append((one.sentence, other.sentence))
+            if time.process_time() > end:
+                guess = True
                 break
-        for effects in (kind for kind in self.kinds if kind in found):
-            one, other = found[effects]
-            return one.sentence, other.sentence
-        return None
+            if found[self.kinds[0]] and not guess:
+                break
+        best = next(filter(None, found.values()), [])
+        return best[0] if best and not (guess and len(set(best)) > 1) else None
 
     # --- In part -----------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from bert_course.check.quantities import Quantity, kind, laid
 from bert_course.check.trial import Trial
 from minigrad.tensor import Tensor
 
-SECONDS = 1.0  # of processor time, for all that is looked for here, and half as much for known mistakes
+SECONDS = 1.0  # of processor time, for all that is looked for here, after half as much for known mistakes
 PATIENCE = 0.05  # for one case, beside five times what the answer needs
 
 
