@@ -356,7 +356,6 @@ The share of wrong guesses is asked for: you return that of the right ones.
 A share is asked for, not a count.
     .mean() -> .sum()
 The highest score of each row is the guess: over which axis do you look for it?
-    argmax(axis=1) -> argmax(axis=0)[0] || argmax()
     argmax(axis=1) -> argmin(axis=1)
 """,
 )

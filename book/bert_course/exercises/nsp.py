@@ -108,6 +108,7 @@ def _share_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     yield "chunks of 1 sentence", 5, 1
     yield "6 sentences, chunks of 2", 6, 2
     yield "5 sentences, chunks of 3", 5, 3
+    yield "7 sentences, chunks of 3", 7, 3
     yield "a long document", int(rng.integers(40, 60)), int(rng.integers(4, 8))
     yield "a document of fifty chunks", 100, 2
 

@@ -198,6 +198,7 @@ def _runner(*phrases: str) -> Callable[..., np.ndarray]:
 def _bit_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     long = " other" * 50
     yield "a count alone", _runner("few", "many")
+    yield "one other word after a count", _runner("few other", "many other")
     yield "ten other words after a count", _runner("few" + " other" * 10, "many" + " other" * 10)
     yield "fifty other words after a count", _runner("few" + long, "many" + long)
     yield "a full stop after a count", _runner("few stop", "many other stop", "few stop other other")

@@ -397,7 +397,7 @@ You take the weight on the gold word. A word counts as 1 if its largest weight i
 You look at the smallest weights.
     one.argmax(axis=-1) -> one.argmin(axis=-1)
 You take the largest weight along the target. Each target word looks at the source, so use the last axis.
-    one.argmax(axis=-1) -> one.argmax(axis=-2)
+    one.argmax(axis=-1) -> np.resize(one.argmax(axis=-2), (*one.shape[:2], len(places)))
 You average the heads. The question is which single head is aligned.
     one.argmax(axis=-1) -> np.broadcast_to(one.mean(axis=1, keepdims=True), one.shape).argmax(axis=-1)
 You give the number of words. Give the share.

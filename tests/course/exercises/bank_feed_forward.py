@@ -143,7 +143,9 @@ def _two(network):
 
 
 RIGHT["first_alarm"] = [alarm(), in_a_dictionary]
-WRONG["first_alarm"] = [(alarm(bend=lambda network: not _two(network)), "[linearity-reversed]")]
+WRONG["first_alarm"] = [
+    (alarm(bend=lambda network: not _two(network)), ("[linearity-reversed]", "f(2x) = 2 f(x) holds without"))
+]
 
 # --- best_coefficient ------------------------------------------------------------------------------------
 

@@ -248,11 +248,12 @@ def test_mistakes_are_turned_down_on_the_cases_of_grading_too(exercise):
     assert not passed
 
 
+@each_seed
 @each_exercise
-def test_each_mistake_is_told_apart_from_the_others(exercise):
+def test_each_mistake_is_told_apart_from_the_others(exercise, seed):
     """What makes the mistake gets its sentence: it is no right answer, and not taken for another mistake or for two."""
     sentences = {mistake.sentence for mistake in exercise.known_mistakes}
-    trial = Trial(exercise, 2026)
+    trial = Trial(exercise, seed)
     for mistake in exercise.known_mistakes:
         outcomes = list(trial.with_mistake(mistake))
         complaints = trial.complaints(outcomes)
