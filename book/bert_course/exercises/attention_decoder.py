@@ -209,6 +209,8 @@ You need W_a with asks W_a H^T = wanted scores. Rows that are linearly independe
 Put a pseudo-inverse on each side of the wanted scores.
 """,
     mistakes="""
+Your wanted scores have their rows in the columns' order. A reshape does not transpose.
+    100 * np.eye(len(H))[wanted] -> 100 * np.eye(len(H))[wanted].T.reshape(len(wanted), len(H))
 The weight is spread over several words. Larger scores make softmax sharper.
     100 * np.eye -> np.eye || 2 * np.eye || 3 * np.eye
 Each decoder's state gives the least weight to its wanted word. The wanted score must be the largest, and yours is the smallest.
@@ -369,7 +371,7 @@ You return the share of words that are not aligned. Return the share that is.
 You take the weight on the gold word. A word counts as 1 if its gold word has the largest weight, and as 0 otherwise.
     int(row.argmax()) in places -> float(row[list(places)].sum())
 You look at only one of a word's source words. Any of them will do.
-    int(row.argmax()) in places -> int(row.argmax()) == places[0] || int(row.argmax()) == places[-1]
+    int(row.argmax()) in places -> int(row.argmax()) in places[:1] || int(row.argmax()) in places[-1:]
 Of two equal weights the first is the strongest. You take the last.
     int(row.argmax()) -> len(row) - 1 - int(row[::-1].argmax())
 You look at the smallest weight.

@@ -289,6 +289,8 @@ You look up one row too far: the ids count from 0.
     W.data[ids] -> W.data[np.minimum(ids + 1, len(W.data) - 1)]
 You look up the ids of the first sequence for all sequences.
     W.data[ids] -> np.broadcast_to(W.data[ids[:1]], (*ids.shape, W.shape[1]))
+You divide by the number of ids. The gradient is the sum; if the loss is a mean, dX already contains the division.
+    np.add.at(dW, ids, dX) -> np.add.at(dW, ids, dX / np.asarray(ids).size)
 """,
 )
 def look_up(W, ids):

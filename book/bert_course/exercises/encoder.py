@@ -286,8 +286,8 @@ One at a time is not enough: with two matrices wrong, fixing one still gives a w
 Try the smallest choices first, beginning with none, so that a matrix that is its own transpose is not named. Make a new dictionary for each try, and compare with np.allclose.
 """,
     mistakes="""
-You try one matrix at a time. When two are the wrong way round, fixing one still gives a wrong output: try every choice of names.
-    range(len(square) + 1) -> range(2)
+You try one or two matrices at a time. When more are the wrong way round, fixing some still gives a wrong output: try every choice of names.
+    range(len(square) + 1) -> range(2) || range(3)
     square = [name for name, W in loaded.items() if W.ndim == 2 and W.shape[0] == W.shape[1]]
     return sorted(n for n in square if np.allclose(run({**loaded, n: loaded[n].T}), expected))
 

@@ -437,6 +437,8 @@ Where a row is longer than `most`, each row is a block of its own. All rows in o
     max(1, most // m) -> most // m or max(1, n)
 The last block is missing: at the end of the array, what has been collected is a block too.
     range(0, n, rows)] -> range(0, n, rows)][:-1]
+You round the rows in a block to the nearest whole number, so a block can have more than `most` numbers.
+    most // m -> round(most / m)
 """,
 )
 def row_blocks(n, m, most):

@@ -129,6 +129,8 @@ Return the matrix for the concatenation, with n times as many rows as W. You ret
     return np.concatenate([gamma * w_l * W for w_l in w], axis=0) -> return gamma * w.sum() * W
 Your rows are interleaved: the concatenation has all numbers of the first layer, then all of the next.
     np.concatenate([gamma * w_l * W for w_l in w], axis=0) -> gamma * np.kron(W, w[:, None])
+gamma is a factor of the weighted sum. Inside the softmax it makes the weights sharper.
+    np.exp(s - s.max()) -> np.exp(gamma * s - (gamma * s).max()) ; gamma * w_l * W -> w_l * W
 """,
 )
 def mix_as_matrix(W, s, gamma):
@@ -275,6 +277,10 @@ Only the last array decides whether the encoder was trained. One array that has 
     any(not np.array_equal(pipeline.before[name], pipeline.after[name]) for name in pipeline.before) -> [not np.array_equal(pipeline.before[name], pipeline.after[name]) for name in pipeline.before][-1]
 You also want a tag for each token that is no padding. Words may be without one: look at padding alone.
     (pipeline.tags[pipeline.ids == 0] != -100).any() -> ((pipeline.tags != -100) != (pipeline.ids != 0)).any()
+You expect padding to have the tag 0. What does not count has -100.
+    != -100 -> != 0
+You call each cache that differs from the states a fault of dropout. Dropout shows in two calls that differ.
+    if not np.array_equal(pipeline.features(), pipeline.features()): -> if not np.array_equal(pipeline.features(), pipeline.states[1:]):
 """,
 )
 def find_the_fault(pipeline):

@@ -66,7 +66,7 @@ You apply GELU to X. Apply it between the two layers.
 [no-first-bias] The first bias is missing.
     X @ W_1 + b_1 -> X @ W_1
 The first bias comes after GELU in your network. Add it before GELU.
-    X @ W_1 + b_1 -> X @ W_1 ; return A @ W_2 -> return (A + b_1) @ W_2
+    X @ W_1 + b_1 -> X @ W_1 ; A = ops.gelu(H) -> A = ops.gelu(H) + b_1
 The second bias is missing.
     A @ W_2 + b_2 -> A @ W_2
 You subtract a bias. Both are added.

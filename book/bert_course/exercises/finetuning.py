@@ -46,7 +46,7 @@ Your span can be one token too long. From i to j there are j - i + 1 tokens.
 Your span is one token shorter than it may be. From i to j there are j - i + 1 tokens.
     min(i + longest, len(end)) -> min(i + longest - 1, len(end)) if longest > 1 else i + 1
 You leave out answers of one token. Start and end may be the same token.
-    range(i, min -> range(min(i + 1, len(end) - 1), min
+    range(i, min -> range(i + 1, min
 You do not limit the length of the span.
     min(i + longest, len(end)) -> len(end)
 Your best sum begins at 0, so a span whose scores are below 0 is never taken. Begin with -infinity.
@@ -221,6 +221,8 @@ A word without a piece vanishes, and its tag with it. It becomes one [UNK], the 
     word = word or [100] -> if not word: continue
 Return the ids first, then the labels.
     return [*ids, 102], [*labels, -100] -> return [*labels, -100], [*ids, 102]
+A word without a piece gets no label in your answer. It is one [UNK], and keeps its tag.
+    word = word or [100] -> given = word; word = word or [100] ; [tag] + -> [tag if given else -100] +
 """,
 )
 def align_tags(pieces, tags, room):

@@ -57,6 +57,8 @@ A process with one chosen token counts as well. Only one without any has no mean
     if m > 0) -> if m > 1)
 You leave out processes by their means. A mean of 0 is a process that is certain of its tokens: the counts show which processes have any.
     if m > 0) -> if mean > 0) ; M = sum(counts) -> M = sum(m for mean, m in zip(means, counts, strict=True) if mean > 0)
+You divide by the number of processes as well. The weights sum to 1 already, so add the weighted means up.
+    if m > 0) -> if m > 0) / len(means)
 """,
 )
 def whole_loss(means, counts):

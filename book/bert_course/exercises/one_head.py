@@ -208,6 +208,8 @@ That is the sigmoid of each score by itself, but the entries of a row must sum t
     A = powers / powers.sum(axis=-1, keepdims=True) -> A = 1 / (1 + np.exp(-S.data))
 You return the logarithm of the weights. Return the weights themselves.
     from_op(A, -> from_op(np.log(A),
+You normalise along axis 1. The keys are on the last axis, however many axes there are.
+    axis=-1 -> axis=1
 """,
 )
 def softmax(S):

@@ -378,6 +378,8 @@ The square root of the curvature has no place here: the gradient is c θ.
     curvatures.max() -> math.sqrt(curvatures.max())
 The rate is one number, for all directions.
     curvatures.max() -> curvatures
+That is another momentum, in which the new gradient has the share 1 - beta1. Here it enters whole.
+    2 * (1 + beta1) / -> 2 * (1 + beta1) / (1 - beta1) /
 """,
 )
 def largest_rate(curvatures, beta1):

@@ -207,6 +207,8 @@ The two matrices of the feed-forward part are swapped. linear1 widens, and is ca
     "linear1": "intermediate.dense" -> "linear1": "output.dense" ; "linear2": "output.dense" -> "linear2": "intermediate.dense"
 You transpose the weights. Both lists store them as (out, in).
     = piece -> = piece.T ; = array -> = array.T
+    = array -> = array.T
+    = piece -> = piece.T
 The biases of queries, keys and values are missing: in_proj_bias has all three.
     found[f"{layer}attention.self.{part}.{kind}"] = piece -> kind == "bias" or found.update({f"{layer}attention.self.{part}.{kind}": piece})
 You keep "layers" in the names. They begin with encoder.layer.

@@ -54,6 +54,8 @@ The feed-forward network is d_ff wide, which need not be 4 d.
     d_ff * (d + 1) + d * (d_ff + 1) + 4 * d -> d_ff * (d + 1) + d * (d_ff + 1) + 2 * d
 That counts one layer, not all.
     return embeddings + layers * layer -> return embeddings + layer
+The second bias of the feed-forward network has one number for each output, d and not d_ff.
+    d * (d_ff + 1) -> d_ff * (d + 1)
 """,
 )
 def bert_parameters(V, P, layers, d, d_ff):
@@ -174,6 +176,8 @@ Where two sizes have the same loss, take the one that costs less.
     options = [(law(N, D), 6 * N * D, N, D) -> options = [(law(N, D), -6 * N * D, N, D)
 That is the cheapest choice, not the one with the lowest loss.
     options = [(law(N, D), 6 * N * D, N, D) -> options = [(6 * N * D, law(N, D), N, D)
+The tokens that you return are those that the budget would pay for. There are only `tokens` of them.
+    return min(options)[2:] -> return min(options)[2], C / (6 * min(options)[2])
 """,
 )
 def spend_budget(C, tokens, sizes, law):

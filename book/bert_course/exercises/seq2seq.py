@@ -221,11 +221,12 @@ With one number in w for each word and one bias, f is open for `other` with b_f 
 """,
     mistakes="""
 A second count is added to the first one, because your forget gate is open at a count. Shut it there, so that the new count replaces the old one.
-    [-20, -20, -20, 0], 10 -> [0, 0, -20, 0], 10
+    [-20, -20, -20, 0] -> [0, 0, -20, 0]
 The full stop does not empty the cell. Shut the forget gate at `stop`.
-    [-20, -20, -20, 0], 10 -> [-20, -20, 0, 0], 10
+    -20, -20, 0], 10 -> -20, 0, 0], 10
 The cell fades from word to word, because your forget gate at `other` is not near enough to 1. Over k words, f is raised to the power k.
-    [-20, -20, -20, 0], 10 -> [-20, -20, -20, 0], 0 || [-20, -20, -20, 0], 1 || [-20, -20, -20, 0], 2 || [-20, -20, -20, 0], 3 || [-20, -20, -20, 0], 4 || [-20, -20, -20, 0], 5 || [-1, -1, -1, 0], 0
+    , 0], 10 -> , 0], 0 || , 0], 1 || , 0], 2 || , 0], 3 || , 0], 4 || , 0], 5
+    [-20, -20, -20, 0], 10 -> [-1, -1, -1, 0], 0
 Your forget gate is the other way round. A gate of 1 keeps, and a gate of 0 forgets.
     [-20, -20, -20, 0], 10 -> [20, 20, 20, 0], -10
 Your forget gate is open at every word, so nothing is ever replaced or emptied.

@@ -168,6 +168,8 @@ Without smoothing, some targets are 0, and 0 times log 0 is NaN. They add nothin
     q[there] * np.log(q[there]) -> q * np.log(q)
 That is the entropy of the model's p. The lowest loss is reached at p = q, so it is the entropy of q.
     lowest = -(q[there] * np.log(q[there])).sum() -> lowest = -(p * log_p).sum()
+The lowest loss is the entropy of all of q. You take the right word's part alone.
+    lowest = -(q[there] * np.log(q[there])).sum() -> lowest = -np.log(q[label])
 """,
 )
 def smoothed_loss(logits, label, eps):
@@ -232,8 +234,8 @@ BERT is an encoder. It sees both sides, and hides padding only.
     "BERT": ("source", "source", ["source padding"]) -> "BERT": ("source", "source", ["later words", "source padding"])
 BERT's text is what it reads; it has no target. Call it "source".
     "BERT": ("source", "source", ["source padding"]) -> "BERT": ("target", "target", ["target padding"])
-GPT has one stack. It reads and writes the same text, and hides what comes later. Call its text "target".
-    "GPT": ("target", "target", ["later words", "target padding"]) -> "GPT": ("target", "target", ["target padding"]) || "GPT": ("source", "source", ["later words", "source padding"]) || "GPT": ("source", "source", ["source padding"])
+GPT has one stack. It reads and writes the same text, and hides what comes later, and padding. Call its text "target".
+    "GPT": ("target", "target", ["later words", "target padding"]) -> "GPT": ("target", "target", ["later words"]) || "GPT": ("target", "target", ["target padding"]) || "GPT": ("source", "source", ["later words", "source padding"]) || "GPT": ("source", "source", ["source padding"])
 The order is: whose queries, whose keys and values, what is hidden.
     return asks, answers, hidden -> return hidden, asks, answers
 What is hidden is a list in the order of the alphabet.
@@ -406,6 +408,8 @@ Heads and layers are counted from 0 here.
     return int(layer), int(head), float(shares[layer, head]) -> return int(layer) + 1, int(head) + 1, float(shares[layer, head])
 Return the layer, the head and the share.
     return int(layer), int(head), float(shares[layer, head]) -> return int(layer), int(head)
+You take the flat number apart with the number of layers. A layer has as many numbers as it has heads.
+    np.unravel_index(shares.argmax(), shares.shape) -> divmod(shares.argmax(), len(shares))
 """,
 )
 def most_aligned_head(weights, gold):

@@ -429,7 +429,9 @@ c log c is 0 for c = 0, and log(0) fails.
 [same-length] The text has fewer pieces after the merge. Each merged pair leaves one piece fewer, so n becomes n - c_ab.
     - power(n - c_ab) + power(n) ->
 You forget that a and b occur less often after the merge: c_a - c_ab and c_b - c_ab times.
-    after = power(c_a - c_ab) + power(c_b - c_ab) -> after = power(c_a) + power(c_b)
+    power(c_a - c_ab) -> power(c_a) ; power(c_b - c_ab) -> power(c_b)
+    power(c_b - c_ab) -> power(c_b)
+    power(c_a - c_ab) -> power(c_a)
 [no-new-piece] The new piece is missing: it occurs c_ab times.
     + power(c_ab) ->
 That is the count times the logarithm of n times the score. It leaves out that a, b and n change with the merge. Take the difference of the two log-likelihoods.
