@@ -107,7 +107,9 @@ class _Search:
     def _suspects(self) -> Suspects | None:
         """What may be to blame; None where the answer cannot be followed."""
         try:
-            return Suspects(Path(self.trial, self.outcomes, self.complaints, time.process_time() + path.SECONDS))
+            return Suspects(
+                Path(self.trial, self.outcomes, self.complaints, time.process_time() + path.SECONDS)
+            )
         except (OSError, TypeError, SyntaxError, OutOfTime):
             return None
 
@@ -227,7 +229,11 @@ class _Search:
         """
         others = set(range(len(self.outcomes))) - set(part.explained if part else ())
         guess = part is not None and not self.has_effects and self._evidence(others) < 2
-        if guess and part and not (self.words or part.spoilt):
+        if (
+            guess
+            and part
+            and not (part.spoilt or (self.words and len({one.value for one in self.outcomes}) > 1))
+        ):
             return None
         found: dict[bool, list[tuple[str, str]]] = {kind: [] for kind in self.kinds}
         end = time.process_time() + path.SECONDS / 2

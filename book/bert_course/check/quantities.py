@@ -167,15 +167,9 @@ def laid(want: list[Any], got: list[Any]) -> Iterator[tuple[str, list[Any]]]:
                     yield "repeated", [np.broadcast_to(a, b.shape) for a, b in pairs]
             if whole.ndim != mine.ndim and all(a.size == b.size for a, b in pairs):
                 yield "reshaped", [a.reshape(b.shape) for a, b in pairs]
-        elif arrays and isinstance(mine, list):
-            yield "listed", [one.tolist() for one in want]
     elif len(want) == 1 and (isinstance(whole, list | tuple) or (arrays and whole.ndim)):
         if len(whole) == len(got):
             yield "rows", list(whole)
-        elif arrays and whole.size == len(got):
-            yield "entries", list(whole.ravel())
-    elif len(got) == 1 and isinstance(mine, list):
-        yield "listed", [list(want)]
     elif len(got) == 1 and isinstance(mine, np.ndarray):
         with suppress(ValueError, TypeError):
             yield "stacked", [np.stack([as_array(one) for one in want])]
