@@ -10,7 +10,8 @@
 
 Each indented line with an arrow is one wrong answer; `;` joins edits that belong together, `||` stands between two
 ways to be wrong in one place, and an edit changes every place where its left side stands. Indented lines without an
-arrow are a whole body; a blank line ends it, and another body may follow. In all of them `right` is the right answer.
+arrow are a whole body; a blank line ends it, and another body may follow. In all of them `right` is the right answer,
+or one with a second mistake in it.
 
 What stands in brackets before a sentence, small letters and hyphens, is an id, which the learner never sees: by it
 other files name the mistake (`Task.mistake`), and stay as they are when the sentence gets better. Only what they name needs
@@ -138,10 +139,17 @@ def edited(answer: Callable[..., Any], *mistakes: Mistake) -> str | None:
 
 def build(answer: Callable[..., Any], *mistakes: Mistake) -> Callable[..., Any] | None:
     """The answer with these mistakes in it; None if they do not go together."""
-    source = edited(answer, *mistakes)
+    source, right = edited(answer, *mistakes), answer
     if source is None:
-        return None
-    scope = {**answer.__globals__, "right": answer}
+        # A body that calls the right answer goes together with all that can be wrong in that.
+        for one, other in (mistakes, mistakes[::-1]):
+            if "right(" in one.body and (inner := build(answer, other)):
+                source, right = edited(answer, one), inner
+                break
+        else:
+            return None
+    assert source
+    scope = {**answer.__globals__, "right": right}
     try:
         exec(compiled(source, f"{CHANGED} {answer.__name__}>"), scope)
     except SyntaxError:
