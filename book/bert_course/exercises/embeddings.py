@@ -291,6 +291,8 @@ You look up the ids of the first sequence for all sequences.
     W.data[ids] -> np.broadcast_to(W.data[ids[:1]], (*ids.shape, W.shape[1]))
 You divide by the number of ids. The gradient is the sum; if the loss is a mean, dX already contains the division.
     np.add.at(dW, ids, dX) -> np.add.at(dW, ids, dX / np.asarray(ids).size)
+You take id 0 for padding, whose row does not learn. Here each row gets the gradient of its tokens.
+    np.add.at(dW, ids, dX) -> np.add.at(dW, ids, dX); dW[0] = 0
 """,
 )
 def look_up(W, ids):

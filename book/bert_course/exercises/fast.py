@@ -439,6 +439,8 @@ The last block is missing: at the end of the array, what has been collected is a
     range(0, n, rows)] -> range(0, n, rows)][:-1]
 You round the rows in a block to the nearest whole number, so a block can have more than `most` numbers.
     most // m -> round(most / m)
+You add one row to each block, to be sure of one. Take the larger of one row and those that fit.
+    max(1, most // m) -> most // m + 1
 """,
 )
 def row_blocks(n, m, most):

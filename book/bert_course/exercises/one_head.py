@@ -64,6 +64,7 @@ You apply softmax to the values, or to the output. Apply it to the scores.
     weights @ v -> weights_of(scores @ v) || scores @ weights_of(v)
 [each-key-sums-to-one] In your answer the weights of each key sum to 1 over the queries. The weights of each query must sum to 1 over the keys.
     axis=-1 -> axis=0
+    e.sum(axis=-1, keepdims=True) -> e.sum(axis=0)
 All your weights together sum to 1. The weights of each query (a row) must sum to 1.
     axis=-1, keepdims=True ->
     e / e.sum(axis=-1, keepdims=True) -> np.exp(scores) / np.exp(scores).sum() || e / e.sum()

@@ -268,6 +268,9 @@ def _tables(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     steps = np.r_[0, 1, -1, -1, 1, rng.choice([-1, 1], 15)]
     yield "steps to and fro", _hands(np.cumsum(steps)[:, None] * omega)
     yield "the right row 1, and every second row the same", _hands(i % 2 * omega)
+    turned = right.copy()
+    turned[:, 4] *= -1
+    yield "a hand that turns the other way", turned
     yield "angles in degrees", _hands(np.radians(i * omega))
     yield "an exponent without the 2", _hands(i * omega**0.5)
     yield "the slowest hand first", _hands(i * omega[::-1])
@@ -326,6 +329,8 @@ Your dot products are those of columns. Positions are rows, so compute table @ t
     table @ table.T -> table.T @ table
 Your test of the pairs adds up the whole row. Each pair of columns by itself has sine² + cosine² = 1.
     same(sines**2 + cosines**2, 1) -> same((table**2).sum(axis=1), d_model / 2)
+Your test of the frequencies looks at the cosines alone. A hand that turns the other way has the same ones.
+    same(sines, np.sin(i * omega)) and same(cosines, np.cos(i * omega)) -> same(cosines, np.cos(i * omega))
 """,
 )
 def table_fault(table):

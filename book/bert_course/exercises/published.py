@@ -296,6 +296,7 @@ Arrays lie in the file in the order of the dictionary, so the first array with a
 [any-zero] You name the first array with a zero in it, but the row of [PAD] and some biases are zero in every file. Compare with the other two.
     lost = (array == 0) & np.all([other[name] != 0 for other in others], axis=0) -> lost = array == 0
 You look for arrays that are lost from their first entry on. The break can be in the middle of an array.
+    lost.any() -> lost.any() and not array.any()
     lost.any() -> lost.all() || lost.ravel()[0]
 You count the files from 1. Python counts from 0.
     return number, name -> return number + 1, name
@@ -312,6 +313,8 @@ You compare with only one of the other files. If that is the broken one, the sou
     np.all([other[name] != 0 for other in others], axis=0) -> (states[number - 1][name] == 0) & False | (array != others[0][name]) & (others[0][name] == 0)
 You name the file that is sound: you look for entries that are not 0 where others are.
     (array == 0) & np.all([other[name] != 0 for other in others], axis=0) -> (array != 0) & np.any([other[name] == 0 for other in others], axis=0)
+You go through the names in alphabetical order. The break is in the first array in the file's order.
+    in state.items() -> in sorted(state.items())
 """,
 )
 def broken_download(states):

@@ -90,6 +90,8 @@ You take 0 for the padding of the source. The id of padding is the argument pad.
     (source != pad) -> (source != 0)
 You take 0 for the padding of the target. The id of padding is the argument pad.
     (ids != pad)[:, None, :] -> (ids != 0)[:, None, :]
+Your mask of the source is True for padding. Here True means that a position may look.
+    return ids, own, cross -> return ids, own, ~cross
 """,
 )
 def shift_and_mask(labels, source, start, pad):
@@ -224,6 +226,8 @@ The decoder's self-attention hides padding as well. With padding on the right th
     "decoder, self-attention": ("target", "target", ["later words", "target padding"]) -> "decoder, self-attention": ("target", "target", ["later words"])
 The decoder's self-attention looks at the target. The source comes in with cross-attention.
     "decoder, self-attention": ("target", "target", ["later words", "target padding"]) -> "decoder, self-attention": ("target", "source", ["later words", "source padding"])
+You let the mask of later words stand for the target's padding. In training, both are hidden.
+    ["later words", "target padding"] -> ["later words"]
 In one step of writing, nothing has to be hidden: there are no later words, and no padding.
     "decoder, one step of writing": ("target", "target", []) -> "decoder, one step of writing": ("target", "target", ["later words"]) || "decoder, one step of writing": ("target", "target", ["later words", "target padding"])
 The encoder may look at both sides. It hides padding only.

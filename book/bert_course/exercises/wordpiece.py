@@ -109,7 +109,7 @@ Where nothing fits, you put [UNK] for one letter or leave the letter out, and go
 A word of exactly 100 characters is still cut.
     > 100 -> >= 100
 A word of more than 100 characters is ["[UNK]"], whatever its letters. You cut it.
-    > 100 -> > 10**6
+    > 100 -> > 10**6 || > 200
 Where the cut gets stuck, you return an empty list or nothing. The word becomes one token, ["[UNK]"].
     return ["[UNK]"] -> return [] || return None
 The answer is a list, even if it holds [UNK] alone.
