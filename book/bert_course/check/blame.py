@@ -172,7 +172,11 @@ class Suspects:
     def _note(self, repair: Repair, outcome: Outcome) -> None:
         """Keep a repair that is no whole one: what is left is a known mistake, or more is right than before."""
         gains, place = self._gained(outcome), repair.mine.place
-        inside = not place.closed and not place.returned and not repair.right.place.closed
+        right = repair.right.place
+        given = (
+            right.number < 0 and right.piece not in place.piece
+        )  # an argument that has nothing to do with the place
+        inside = not (place.closed or place.returned or right.closed or given)
         if inside and (mistake := self._left(outcome, lambda case: self.path.outcome([repair], case))):
             # A variable that is right may have to be changed first: its name is in what belongs there.
             clean = (
