@@ -2,9 +2,9 @@
 
 `class/EXERCISE.txt` has the answers to an exercise as cells, each below a line `# %% KIND | what it is`; the kind is
 right, wrong (one mistake) or two (two mistakes, with a semicolon between them). Where a check accepts a wrong answer,
-names the symptom and no mistake, or one of two, the kind is followed by a comma and `accepted`, `symptom` or `one`. Lines
-that begin with `# fix:` say what is wrong and what belongs there. An answer sees what the sheet's cells define. Which
-sentence is said, somebody has to read: `pytest -m slow -rP tests/course/exercises/test_class.py -k attend`.
+names the symptom and no mistake, or one of two, the kind is followed by a comma and `accepted`, `symptom` or `one`.
+Lines that begin with `# fix:` say what is wrong and what belongs there. An answer sees what the sheet's cells define.
+Which sentence is said, somebody has to read: `pytest -m slow -rP tests/course/exercises/test_class.py -k attend`.
 """
 
 from __future__ import annotations
