@@ -25,6 +25,7 @@ from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.options import (
     DEFAULT_CORPUS,
     EXAMPLE,
+    columns_in,
     finetuning_settings_in,
     parse,
     settings_in,
@@ -258,6 +259,7 @@ def finetune_command(options: argparse.Namespace) -> int:
             options.output,
             evaluation=options.eval,
             task=options.task,
+            named=columns_in(options),
             dropout=options.dropout,
             resume=options.resume,
             shares=options.shares,
@@ -321,7 +323,8 @@ def predict_command(options: argparse.Namespace) -> None:
     if options.texts:
         examples = from_texts(tasks[0], options.texts)
     else:
-        examples = read_examples(options.data, tasks[0] if len(tasks) == 1 else None, need_targets=False)
+        task = tasks[0] if len(tasks) == 1 else None
+        examples = read_examples(options.data, task, need_targets=False, named=columns_in(options))
         if examples.task not in tasks:
             raise ValueError(
                 f"{options.data} has the columns of {examples.task!r}, but {checkpoint} has learned {tasks[0]!r}"

@@ -1,23 +1,19 @@
-"""Examples to learn a task from: the rows of a CSV or JSONL file, each checked before anything is trained.
+"""Examples to learn a task from: the rows of a file, each checked before anything is trained.
 
 Whatever is wrong is an ExampleError that names the file, the row, the column, what came and what was expected.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
-import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from minigrad.bert.formats import ExampleError, Row, read_rows
 from minigrad.messages import quoted, shown
-from minigrad.text.corpus import read_text
 
 INPUTS = {
     "classify": ("text",),
@@ -30,12 +26,6 @@ TASKS = tuple(INPUTS)
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: no file in UTF-8 can hold it
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 IDENTIFIER = "id"  # a column that is kept beside those of the task, for who joins by it
-
-Row = dict[str, Any]
-
-
-class ExampleError(ValueError):
-    """A file of examples from which nothing can be learned."""
 
 
 @dataclass(frozen=True)
@@ -82,33 +72,27 @@ def from_texts(task: str, texts: list[str]) -> Examples:
     return Examples(Path("your text"), task, rows, [1] * len(rows), False)
 
 
-def read_examples(path: str | Path, task: str | None = None, need_targets: bool = True) -> Examples:
-    """The examples in a CSV file with a header, or in a JSONL file with an object per line.
+def read_examples(
+    path: str | Path,
+    task: str | None = None,
+    need_targets: bool = True,
+    named: Mapping[str, str] | None = None,
+) -> Examples:
+    """The examples in a file of one of the kinds in `minigrad.bert.formats`.
 
     task: one of TASKS, which determines the columns; None: the columns determine the task. Of the other
-    columns "id" alone is kept. need_targets: whether the answers must be there. Raises ExampleError;
-    CorpusError for a file that is not UTF-8.
+    columns "id" alone is kept. need_targets: whether the answers must be there. named: by column of ours, what the file
+    calls it, {"text": "review"}. Raises ExampleError; CorpusError for a file that is not UTF-8.
     """
     path = Path(path)
-    if not path.is_file():
-        problem = "is no file (but a folder, a pipe or a device)" if path.exists() else "is not there"
-        raise ExampleError(f"{path} {problem}")
-    readers: dict[str, Callable[[Path], Iterator[tuple[int, Row]]]] = {
-        ".csv": _csv_rows,
-        ".jsonl": _jsonl_rows,
-    }
-    if path.suffix.lower() not in readers:
-        raise ExampleError(f"{path}: expected a name that ends in .csv or .jsonl")
-    found = list(readers[path.suffix.lower()](path))
-    if not found:
-        raise ExampleError(f"{path} has no rows")
+    found = _renamed(path, read_rows(path), named or {})
     first = found[0][1]
     task = task or _task_of(path, first)
     has_targets = need_targets or all(column in first for column in TARGETS[task])
     columns = INPUTS[task] + (TARGETS[task] if has_targets else ())
-    if path.suffix.lower() == ".csv" and task == "tag":
+    if path.suffix.lower() in (".csv", ".tsv") and task == "tag":
         raise ExampleError(
-            f"{path}: tokens and tags are lists, which a CSV file has not: expected a .jsonl file"
+            f"{path}: tokens and tags are lists, which a table has not: expected .jsonl, .json or .conll"
         )
     rows = [_checked(path, number, line, row, columns) for number, (line, row) in enumerate(found, start=1)]
     ignored = tuple(column for column in first if column not in (*columns, IDENTIFIER))
@@ -149,74 +133,30 @@ def _is_unseen(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf") or _UNSEEN.match(character) is not None
 
 
-# --- Files -----------------------------------------------------------------------------------------------
+# --- Columns ---------------------------------------------------------------------------------------------
+
+# What other files call the columns (GLUE's tables; Wang et al. 2018), where they have none of ours.
+ALSO = {"sentence": "text", "sentence1": "text", "sentence2": "text_pair", "index": IDENTIFIER}
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """The line at which each row begins, and its cells by column."""
-    text = read_text(path)
-    _require_commas(path, text)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header: list[str] = []
-    line = 1
-    try:
-        for cells in reader:
-            if not header:
-                header = [name.strip() for name in cells]
-                for name in header:
-                    if header.count(name) > 1:
-                        raise ExampleError(f"{path}: its first line has the column {quoted(name)} twice")
-            elif cells and len(cells) != len(header):
-                raise ExampleError(
-                    f"{path}, line {line}: expected {len(header)} cells, as in the header, got {len(cells)}; "
-                    'a text with a comma or a line break in it stands in "quotes"'
-                )
-            elif cells:
-                yield line, dict(zip(header, cells, strict=True))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        if "field limit" in str(error):
-            most = f"{csv.field_size_limit():,} characters"
+def _renamed(path: Path, found: list[tuple[int, Row]], named: Mapping[str, str]) -> list[tuple[int, Row]]:
+    """The rows with our names of the columns. named: by ours, what the file calls them."""
+    first = found[0][1]
+    for column, theirs in named.items():
+        if theirs not in first:
             raise ExampleError(
-                f"{path}, line {line}: expected cells of at most {most}, got a longer one"
-            ) from None
-        raise ExampleError(f"{path}, line {line}: it is no CSV: {error}") from None
-
-
-def _require_commas(path: Path, text: str) -> None:
-    """Raise ExampleError for a header whose columns are parted by something else."""
-    header = text.lstrip().partition("\n")[0].rstrip()
-    known = {column for columns in (*INPUTS.values(), *TARGETS.values()) for column in columns}
-
-    def has_columns(separator: str) -> bool:
-        return not known.isdisjoint(name.strip(' "') for name in header.split(separator))
-
-    for separator, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-        if separator in header and ("," not in header or has_columns(separator) > has_columns(",")):
-            raise ExampleError(
-                f"{path}: its columns are parted by {word}; expected commas, got {quoted(header, 60)}"
+                f"{path} has no column {quoted(theirs)} for {column}; there are {_listed(first)}"
             )
-
-
-def _jsonl_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """The line of each row, and its values by column."""
-    for line, text in enumerate(read_text(path).split("\n"), start=1):
-        if not text.strip():
-            continue
-        try:
-            row = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ExampleError(f"{path}, line {line}: it is no JSON: {shown(str(error))}") from None
-        except ValueError:  # JSON all the same, but Python makes no integer of it
-            most = sys.get_int_max_str_digits()
-            raise ExampleError(
-                f"{path}, line {line}: expected numbers of at most {most:,} digits, got a longer one"
-            ) from None
-        if not isinstance(row, dict):
-            raise ExampleError(
-                f'{path}, line {line}: expected an object such as {{"text": "…", "label": "…"}}, got {quoted(row, 40)}'
-            )
-        yield line, row
+    known = {theirs: ours for theirs, ours in ALSO.items() if ours not in first and ours not in named}
+    ours = {**known, **{theirs: column for column, theirs in named.items()}}
+    # A column of the file's own that has our name gives way to the one that is named.
+    return [
+        (
+            line,
+            {ours.get(name, name): value for name, value in row.items() if name in ours or name not in named},
+        )
+        for line, row in found
+    ]
 
 
 def _task_of(path: Path, row: Row) -> str:
@@ -239,6 +179,10 @@ def _checked(path: Path, number: int, line: int, row: Row, columns: tuple[str, .
     """What a row has in these columns."""
     values: Row = {IDENTIFIER: row[IDENTIFIER]} if IDENTIFIER in row else {}
     for column in columns:
+        if column == "answer" and row.get("answers") == []:
+            _refuse(
+                path, number, line, column, "this question has none; answers that are in the text are learned"
+            )
         if column not in row:
             _refuse(path, number, line, column, f"it is missing; there are {_listed(row)}")
         expected, read = COLUMNS[column]
@@ -255,6 +199,8 @@ def _checked(path: Path, number: int, line: int, row: Row, columns: tuple[str, .
         if there != answer:
             what = f"expected where the context has {quoted(answer, 60)}, got {start}, where it has {quoted(there, 60)}"
             _refuse(path, number, line, "answer_start", what)
+        if all(map(_text, answers := row.get("answers", ()))) and answers:
+            values["answers"] = list(answers)
     return values
 
 

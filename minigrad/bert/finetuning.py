@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +159,7 @@ def prepare_finetuning(
     *,
     evaluation: str | Path | None = None,
     task: str | None = None,
+    named: Mapping[str, str] | None = None,
     dropout: float | None = None,
     resume: bool = False,
     shares: int | None = None,
@@ -170,9 +171,9 @@ def prepare_finetuning(
             run.run()
 
     model: a run's folder or a checkpoint, from which the encoder is taken. data, evaluation: files of
-    examples, as in `read_examples`; task: one of TASKS, or None, if the columns are to determine it. dropout:
-    in place of the model's own. output, resume, shares: as in Finetuning. say: takes each line for the
-    reader.
+    examples, as in `read_examples`; task: one of TASKS, or None, if the columns are to determine it. named:
+    what the files call their columns, as in `read_examples`. dropout: in place of the model's own. output,
+    resume, shares: as in Finetuning. say: takes each line for the reader.
 
     Raises what Finetuning, `from_pretrained`, `read_examples` and `encode_examples` raise; CheckpointError for a model
     without a vocabulary; ConfigError for more labels than a checkpoint can hold; MemoryError for a model that does not
@@ -186,8 +187,8 @@ def prepare_finetuning(
         settings.max_length,
         shares_of(settings.batch_size, settings.max_length, World(), shares),
     )
-    train = read_examples(data, task)
-    held_out = None if evaluation is None else read_examples(evaluation, train.task)
+    train = read_examples(data, task, named=named)
+    held_out = None if evaluation is None else read_examples(evaluation, train.task, named=named)
     if train.task in ("pairs", "qa") and config.type_vocab_size < 2:
         raise ValueError(f"{train.task}: the model knows one kind of segment only (its type_vocab_size is 1)")
     labels = label_numbers(train)

@@ -82,12 +82,14 @@ examples:
 FINETUNE = """\
 Learn a task from examples: the encoder of a pre-trained model goes on learning, with one new layer on it.
 
-A .csv file has a header, a .jsonl file an object a line. Their columns say the task:
+Files: .csv and .tsv with a header (commas, semicolons, tabs or bars), .jsonl with an object a line, .json with a
+list of objects or SQuAD's questions, .conll with a word and its tag a line. Their columns say the task:
   text, label                              classify: a class of a text
   text, text_pair, label                   pairs: a class of two texts
   question, context, answer, answer_start  qa: the answer in a text; answer_start counts characters from 0
-  tokens, tags                             tag: a tag of each word (lists, .jsonl only)
-All rows are checked before anything is trained.
+  tokens, tags                             tag: a tag of each word (lists, or .conll)
+Columns of other names: --text, --pair, --label; GLUE's sentence, sentence1 and sentence2 are known. All rows are
+checked before anything is trained.
 
 With --eval, the model is scored after each epoch: accuracy, beside what the commonest label alone would get, and F1
 (of classes the mean, macro F1; of answers exact match and overlap of words; of tags B-, I- and O the F1 of entities).
@@ -135,6 +137,12 @@ def finetuning_settings_in(options: argparse.Namespace, positions: int) -> Finet
     return FinetuningArguments(**given)
 
 
+def columns_in(options: argparse.Namespace) -> dict[str, str]:
+    """What the files call the columns, by what the tasks call them."""
+    named = {"text": options.text, "text_pair": options.pair, "label": options.label}
+    return {column: theirs for column, theirs in named.items() if theirs is not None}
+
+
 def with_sizes(config: BertConfig, options: argparse.Namespace) -> BertConfig:
     """The configuration with the fields that `--set name=value` names changed. Raises ConfigError."""
     return config.replace(**changed_sizes(options.set))
@@ -169,7 +177,8 @@ def _make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--task", choices=TASKS, help="what the model has learned (default: what its config.json says)"
     )
-    command.add_argument("--data", metavar="FILE", help="a file with the columns of the task, .csv or .jsonl")
+    command.add_argument("--data", metavar="FILE", help="a file with the columns of the task")
+    _add_columns(command)
     helps = {"batch_size": "examples a batch", "max_length": "tokens an example"}
     for name, help in helps.items():
         command.add_argument(option(name), type=integer, metavar="N", help=f"{help} (default: the run's)")
@@ -203,12 +212,16 @@ def _add_finetune(command: argparse.ArgumentParser) -> None:
     command.epilog = FINETUNE_EXAMPLES
     command.add_argument("--model", metavar="MODEL", help=STORED)
     command.add_argument(
-        "--data", required=True, metavar="FILE", help="the examples to learn from, .csv or .jsonl"
+        "--data",
+        required=True,
+        metavar="FILE",
+        help="the examples to learn from, .csv, .tsv, .jsonl, .json, .conll",
     )
     command.add_argument(
         "--eval", metavar="FILE", help="examples to score the model on, with the same columns"
     )
     command.add_argument("--task", choices=TASKS, help="what to learn (default: the columns say it)")
+    _add_columns(command)
     command.add_argument("--output", default="runs/finetuned", metavar="FOLDER", help="the run's folder")
     command.add_argument("--resume", action="store_true", help="go on with the run in that folder")
     command.add_argument(
@@ -221,6 +234,13 @@ def _add_finetune(command: argparse.ArgumentParser) -> None:
     add_settings(
         command, FinetuningArguments, {"max_length": "or the model's positions where they are fewer"}
     )
+
+
+def _add_columns(command: argparse.ArgumentParser) -> None:
+    for name, column in {"text": "text", "pair": "text_pair", "label": "label"}.items():
+        command.add_argument(
+            f"--{name}", metavar="COLUMN", help=f"the file's column that is the {column} (default: {column})"
+        )
 
 
 def _add_evaluate(command: argparse.ArgumentParser) -> None:

@@ -73,14 +73,19 @@ def scores(
     """Two shares of 0 to 1, accuracy and f1, of predictions for rows that have the answers.
 
     For texts and pairs: the share that is right, and the mean over the classes of their F1 (macro F1). For
-    answers: the share that is the same text, and the mean overlap in words, both as in SQuAD's script. For
-    words: the share that is right, and the F1 of entities if the tags are B-, I- and O, otherwise macro F1;
+    answers: the share that is the same text, and the mean overlap in words, both as in SQuAD's script, of the best of
+    several answers. For words: the share that is right, and the F1 of entities if the tags name some, as in seqeval,
+    otherwise macro F1;
     words that were cut off count as wrong.
     """
     if task == "qa":
-        pairs = [(row["answer"], one["answer"]) for row, one in zip(rows, predictions, strict=True)]
-        exact = [_plain(gold) == _plain(found) for gold, found in pairs]
-        return {"accuracy": float(np.mean(exact)), "f1": float(np.mean([overlap(*pair) for pair in pairs]))}
+        pairs = [
+            (row.get("answers", [row["answer"]]), one["answer"])
+            for row, one in zip(rows, predictions, strict=True)
+        ]
+        exact = [any(_plain(gold) == _plain(found) for gold in answers) for answers, found in pairs]
+        shared = [max(overlap(gold, found) for gold in answers) for answers, found in pairs]
+        return {"accuracy": float(np.mean(exact)), "f1": float(np.mean(shared))}
     if task != "tag":
         return _of_classes([row["label"] for row in rows], [one["label"] for one in predictions])
     found = _of_classes(*_by_class(rows, predictions))
@@ -102,8 +107,8 @@ def _by_class(
 
 
 def _name_entities(rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether the tags are B-, I- and O."""
-    return all("tags" in row and all(re.fullmatch("O|[BI]-.+", tag) for tag in row["tags"]) for row in rows)
+    """Whether the tags are B-, I-, E-, S- and O."""
+    return all("tags" in row and all(re.fullmatch("O|[BIES]-.+", tag) for tag in row["tags"]) for row in rows)
 
 
 def _of_classes(gold: Sequence[str], guessed: Sequence[str | None]) -> dict[str, float]:
@@ -140,12 +145,13 @@ def _plain(answer: str) -> str:
 
 
 def entities(tags: Iterable[str]) -> list[tuple[int, int, str]]:
-    """First word, last word and kind of each entity: B-x begins one, and so does I-x where none of kind x goes on."""
+    """First word, last word and kind of each entity, in IOB1, IOB2 or BIOES: I-x and E-x go on with what B-x or I-x is
+    before them, and begin one elsewhere; B-x and S-x always begin one."""
     found: list[tuple[int, int, str]] = []
     before = "O"
     for i, tag in enumerate(tags):
         kind = tag[2:]
-        if tag.startswith("I-") and before[2:] == kind:
+        if tag[0] in "IE" and before[0] in "BI" and before[2:] == kind:
             found[-1] = (found[-1][0], i, kind)
         elif tag != "O":
             found.append((i, i, kind))

@@ -191,6 +191,20 @@ def test_predictions_for_a_file(trained, task, capsys):
         assert {tag for one in found for tag in one["tags"]} <= {"B-person", "B-thing", "O"}
 
 
+def test_a_table_with_names_of_its_own(trained, tmp_path, capsys):
+    rows = [f"{row['text']};{row['label']}" for row in tiny_task.rows("classify", 10, seed=1)]
+    own = tmp_path / "reviews.csv"
+    own.write_text("\n".join(["review;stars", *rows]), encoding="utf-8")
+    model = ["--model", str(trained["classify"] / "run")]
+    said = []
+    for data in ([str(trained["classify"] / "dev.csv")], [str(own), "--text", "review", "--label", "stars"]):
+        capsys.readouterr()
+        assert main(["predict", *model, "--data", *data]) == 0
+        said.append(capsys.readouterr())
+    assert said[0] == said[1]
+    assert "accuracy" in said[0].err
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii"])
 def test_a_line_of_json_is_json_wherever_it_goes(trained, encoding, tmp_path, monkeypatch):
     """A file of Windows is in cp1252, which has no sign for a smile."""
@@ -383,7 +397,7 @@ def test_a_file_of_which_every_answer_is_cut_off_gets_predictions_too(trained, t
         (["--max-length", "41"], "max_length is 41, but the model has 40 positions"),
         (["--data", "nowhere.csv"], "nowhere.csv is not there"),
         (["--task", "pairs"], "train.csv, row 1 (line 2), column 'text_pair': it is missing; there are text, label"),
-        (["--task", "tag"], "tokens and tags are lists, which a CSV file has not"),
+        (["--task", "tag"], "tokens and tags are lists, which a table has not"),
         (["--output", ""], "the name of the run's folder is empty"),
     ],
 )  # fmt: skip

@@ -54,6 +54,8 @@ def test_answers():
     rows = [{"answer": "The attic"}, {"answer": "four books"}]
     found = scores("qa", rows, [{"answer": "attic!"}, {"answer": "books"}])
     assert found == {"accuracy": 0.5, "f1": pytest.approx((1 + 2 / 3) / 2)}
+    several = [{"answer": "an attic", "answers": ["an attic", "the garden"]}]
+    assert scores("qa", several, [{"answer": "garden"}]) == {"accuracy": 1.0, "f1": 1.0}
 
 
 @pytest.mark.no_arrays
@@ -70,6 +72,21 @@ def test_answers():
 )
 def test_entities(tags, expected):
     assert entities(tags.split()) == expected
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("B-x I-x I-y O I-y B-x O B-x I-x B-y", "x01 y22 y44 x55 x78 y99"),
+        ("I-x O I-y I-x I-x O I-y I-x I-x", "x00 y22 x34 y66 x78"),
+        ("E-x B-x O S-y E-y I-y B-x B-x E-x", "x00 x11 y33 y44 y55 x66 x78"),
+        ("E-x E-y B-x O E-x I-x B-x S-y S-y", "x00 y11 x22 x44 x55 x66 y77 y88"),
+    ],
+)
+def test_entities_are_those_of_seqeval(tags, expected):
+    """Drawn tags, and what seqeval 1.2.2 makes of them: kind, first word, last word."""
+    assert " ".join(f"{kind}{first}{last}" for first, last, kind in entities(tags.split())) == expected
 
 
 @pytest.mark.no_arrays

@@ -1,0 +1,221 @@
+"""Files as people have them: tables, JSON, and tagged words, as rows by column.
+
+    .csv, .tsv                  a header, and cells parted by commas, semicolons, tabs or bars
+    .jsonl                      an object a line
+    .json                       a list of objects, or questions as SQuAD has them (Rajpurkar et al. 2016)
+    .conll, .bio, .iob          a word a line and its tag last, a blank line after each sentence (Tjong Kim Sang 2002)
+
+Whatever is wrong is an ExampleError that names the file, the line, what came and what was expected.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from minigrad.messages import quoted, shown
+from minigrad.text.corpus import read_text
+
+Row = dict[str, Any]
+Rows = Iterator[tuple[int, Row]]  # the line at which each begins, and its values by column
+SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+_SPACE = re.compile(r"[ \t\n\r]*")  # JSON's
+
+
+class ExampleError(ValueError):
+    """A file of examples from which nothing can be learned."""
+
+
+def read_rows(path: Path) -> list[tuple[int, Row]]:
+    """The rows of a file, by the end of its name. Raises ExampleError; CorpusError for a file that is not UTF-8."""
+    if not path.is_file():
+        problem = "is no file (but a folder, a pipe or a device)" if path.exists() else "is not there"
+        raise ExampleError(f"{path} {problem}")
+    read = FORMATS.get(path.suffix.lower())
+    if read is None:
+        *most, last = FORMATS
+        raise ExampleError(f"{path}: expected a name that ends in {', '.join(most)} or {last}")
+    found = list(read(path, read_text(path)))
+    if not found:
+        raise ExampleError(f"{path} has no rows")
+    return found
+
+
+# --- Tables ----------------------------------------------------------------------------------------------
+
+
+def _table(path: Path, text: str) -> Rows:
+    """A table with a header; its separator is the one that the first line has most of, or names (`sep=;`, Excel's)."""
+    if named := re.match(r"sep=([,;\t|])\r?\n", text):
+        text = "\n" + text[named.end() :]  # so that the lines have their numbers
+    first = text.lstrip("\r\n ").partition("\n")[0]
+    separator = named[1] if named else "\t" if "\t" in first else max(SEPARATORS, key=first.count)
+    # Files with tabs often have quotes that mean nothing, as GLUE's have.
+    plain = separator == "\t" and not _is_quoted(text)
+    rows = _plain_cells(text) if plain else _quoted_cells(path, text, separator)
+    _, header = next(rows, (1, []))
+    names = [name.strip() for name in header]
+    for name in names:
+        if names.count(name) > 1:
+            raise ExampleError(f"{path}: its first line has the column {quoted(name)} twice")
+    for line, cells in rows:
+        if len(cells) != len(names):
+            hint = f'; a text with {SEPARATORS[separator]} or a line break in it stands in "quotes"'
+            came = f"expected {len(names)} cells, as in the header, got {len(cells)}{'' if plain else hint}"
+            raise ExampleError(f"{path}, line {line}: {came}")
+        yield line, dict(zip(names, cells, strict=True))
+
+
+def _is_quoted(text: str) -> bool:
+    """Whether cells that begin with a quote end with one, and have others in pairs alone."""
+    cells = [cell for line in text.split("\n") for cell in line.rstrip("\r").split("\t") if cell[:1] == '"']
+    return bool(cells) and all(
+        len(cell) > 1 and cell[-1] == '"' and '"' not in cell[1:-1].replace('""', "") for cell in cells
+    )
+
+
+def _plain_cells(text: str) -> Iterator[tuple[int, list[str]]]:
+    for line, cells in enumerate(text.split("\n"), start=1):
+        if cells.strip():
+            yield line, cells.rstrip("\r").split("\t")
+
+
+def _quoted_cells(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
+    line = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        if "field limit" in str(error):
+            most = f"{csv.field_size_limit():,} characters"
+            words = f"expected cells of at most {most}, got a longer one"
+            raise ExampleError(f"{path}, line {line}: {words}") from None
+        raise ExampleError(f"{path}, line {line}: it is no CSV: {error}") from None
+
+
+# --- JSON ------------------------------------------------------------------------------------------------
+
+
+def _lines_of_json(path: Path, text: str) -> Rows:
+    for line, one in enumerate(text.split("\n"), start=1):
+        if one.strip():
+            value, end = _value(path, line, one, _SPACE.match(one).end())  # type: ignore[union-attr]
+            if one[end:].strip():
+                raise ExampleError(f"{path}, line {line}: it is no JSON: something comes after the object")
+            yield line, _object(path, line, value)
+
+
+def _json(path: Path, text: str) -> Rows:
+    """A list of objects, each with its line; or SQuAD's questions."""
+    place = _SPACE.match(text).end()  # type: ignore[union-attr]
+    if text[place : place + 1] != "[":
+        value, _ = _value(path, 1, text, place)
+        if isinstance(value, dict) and isinstance(value.get("data"), list):
+            yield from _questions(path, value["data"])
+            return
+        expected = 'a list of objects, or "data" with paragraphs and questions as SQuAD has them'
+        raise ExampleError(f"{path}: expected {expected}, got {quoted(value, 40)}")
+    sign = "["
+    while True:
+        place = _SPACE.match(text, place + 1).end()  # type: ignore[union-attr]
+        if text[place : place + 1] == "]" and sign == "[":
+            return
+        line = text.count("\n", 0, place) + 1
+        value, place = _value(path, line, text, place)
+        yield line, _object(path, line, value)
+        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]
+        sign = text[place : place + 1]
+        if sign == "]":
+            return
+        if sign != ",":
+            raise ExampleError(f"{path}, line {line}: it is no JSON: expected , or ] after this object")
+
+
+def _value(path: Path, line: int, text: str, place: int) -> tuple[Any, int]:
+    """The value of JSON at a place, and where it ends."""
+    try:
+        return json.JSONDecoder().raw_decode(text, place)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ExampleError(f"{path}, line {line}: it is no JSON: {shown(str(error))}") from None
+    except ValueError:  # JSON all the same, but Python makes no integer of it
+        most = sys.get_int_max_str_digits()
+        words = f"expected numbers of at most {most:,} digits, got a longer one"
+        raise ExampleError(f"{path}, line {line}: {words}") from None
+
+
+def _object(path: Path, line: int, value: Any) -> Row:
+    if isinstance(value, dict):
+        answers = value.get(
+            "answers"
+        )  # as Hugging Face's datasets have them: a list of texts, and one of places
+        if isinstance(answers, dict) and "answer" not in value:
+            pairs = zip(answers.get("text", ()), answers.get("answer_start", ()), strict=False)
+            return {**value, **_answers(list(pairs))}
+        return value
+    example = '{"text": "…", "label": "…"}'
+    raise ExampleError(f"{path}, line {line}: expected an object such as {example}, got {quoted(value, 40)}")
+
+
+def _answers(answers: list[tuple[Any, Any]]) -> Row:
+    """The columns of a question's answers: the first is learned, and each counts as right."""
+    first = {"answer": answers[0][0], "answer_start": answers[0][1]} if answers else {}
+    return {**first, "answers": [text for text, _ in answers]}
+
+
+def _questions(path: Path, texts: list[Any]) -> Rows:
+    """Of SQuAD's file: a row for each question. Their number stands for the line, which JSON does not keep."""
+    number = 0
+    for place, text in enumerate(texts, start=1):
+        try:
+            found = [(one["context"], question) for one in text["paragraphs"] for question in one["qas"]]
+            for context, question in found:
+                number += 1
+                answers = [(one["text"], one["answer_start"]) for one in question.get("answers", ())]
+                known = {"id": question.get("id", number), "question": question["question"]}
+                yield number, {**known, "context": context, **_answers(answers)}
+        except (KeyError, TypeError, AttributeError) as error:
+            what = "paragraphs, each with context and qas, and those with question, answers, text and answer_start"
+            raise ExampleError(
+                f"{path}, text {place} of its data: expected {what}; failed on {error}"
+            ) from None
+
+
+# --- Tagged words ----------------------------------------------------------------------------------------
+
+
+def _tagged(path: Path, text: str) -> Rows:
+    """Sentences of CoNLL: the first column is the word and the last its tag; of one column, words alone."""
+    columns, start = 0, 0
+    words: list[list[str]] = []
+    for line, one in enumerate([*text.split("\n"), ""], start=1):
+        cells = [
+            cell.strip() for cell in (one.split("\t") if "\t" in one else one.split(" ")) if cell.strip()
+        ]
+        if cells and cells[0] != "-DOCSTART-":
+            columns, start = columns or len(cells), start or line
+            if len(cells) != columns:
+                what = f"expected {columns} columns, as in the lines before, got {len(cells)}"
+                raise ExampleError(f"{path}, line {line}: {what}: {quoted(one.strip(), 60)}")
+            words.append(cells)
+        elif words:
+            tags = {"tags": [cells[-1] for cells in words]} if columns > 1 else {}
+            yield start, {"tokens": [cells[0] for cells in words], **tags}
+            words, start = [], 0
+
+
+FORMATS: dict[str, Callable[[Path, str], Rows]] = {
+    ".csv": _table,
+    ".tsv": _table,
+    ".jsonl": _lines_of_json,
+    ".json": _json,
+    **dict.fromkeys((".conll", ".bio", ".iob"), _tagged),
+}

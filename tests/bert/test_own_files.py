@@ -1,0 +1,97 @@
+"""Each line of the table "I have …, I run …" on the page about the library: the file is made, and the line is run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_task
+
+from minigrad.bert.__main__ import main
+
+PAGE = Path(__file__).parents[2] / "book" / "library.md"
+SHORT = ["--epochs", "1", "--batch-size", "8", "--max-length", "40", "--learning-rate", "3e-3"]
+
+Rows = list[dict[str, Any]]
+
+
+def table(columns: dict[str, str], separator: str) -> Callable[[Rows], str]:
+    """Of rows: their columns under other names, parted by something."""
+
+    def text(rows: Rows) -> str:
+        lines = [
+            separator.join(columns),
+            *(separator.join(row[ours] for ours in columns.values()) for row in rows),
+        ]
+        return "\n".join(lines)
+
+    return text
+
+
+def squad(rows: Rows) -> str:
+    asked = [
+        {
+            "context": row["context"],
+            "qas": [
+                {
+                    "id": str(number),
+                    "question": row["question"],
+                    "answers": [{"text": row["answer"], "answer_start": row["answer_start"]}],
+                }
+            ],
+        }
+        for number, row in enumerate(rows)
+    ]
+    return json.dumps({"data": [{"title": "stories", "paragraphs": asked}]})
+
+
+def conll(rows: Rows) -> str:
+    words = ["\n".join(map(" X ".join, zip(row["tokens"], row["tags"], strict=True))) for row in rows]
+    return "-DOCSTART- X O\n\n" + "\n\n".join(words) + "\n"
+
+
+def lines(rows: Rows) -> str:
+    renamed = [{"premise": row["text"], "hypothesis": row["text_pair"], "gold": row["label"]} for row in rows]
+    return "\n".join(map(json.dumps, renamed))
+
+
+# By the name of the file: the task that its examples are of, and how they are written.
+FILES: dict[str, tuple[str, Callable[[Rows], str]]] = {
+    "train.csv": ("classify", table({"text": "text", "label": "label"}, ",")),
+    "reviews.csv": ("classify", table({"review": "text", "stars": "label"}, ";")),
+    "train.tsv": ("pairs", table({"sentence1": "text", "sentence2": "text_pair", "label": "label"}, "\t")),
+    "nli.jsonl": ("pairs", lines),
+    "rows.json": ("classify", json.dumps),
+    "squad.json": ("qa", squad),
+    "train.conll": ("tag", conll),
+}
+
+
+def options_on_the_page() -> list[str]:
+    """What the lines of the table run."""
+    _, _, rest = PAGE.read_text(encoding="utf-8").partition("| I have |")
+    return re.findall(r"\| `(--data [^`]+)` \|", rest.partition("\n\n")[0])
+
+
+def test_each_kind_of_file_is_on_the_page():
+    assert [shlex.split(options)[1] for options in options_on_the_page()] == list(FILES)
+
+
+@pytest.mark.parametrize("options", options_on_the_page())
+def test_what_the_page_says_to_run(options, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(options)
+    task, written = FILES[words[1]]
+    Path(words[1]).write_text(written(tiny_task.rows(task, 16)), encoding="utf-8")
+    model = str(tiny_task.pretrained(tmp_path / "model"))
+    assert main(["finetune", "--model", model, "--output", "runs/task", *words, *SHORT]) == 0
+    assert f"{task} (" in capsys.readouterr().out
+    assert main(["predict", "--model", "runs/task", *words]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 16
+    assert said.err.startswith("scores: ")
