@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,7 +32,8 @@ IDENTIFIER = "id"  # a column that is kept beside those of the task, for who joi
 class Examples:
     """The rows of a file. lines: where each begins in the file. has_targets: whether the answers are there too.
 
-    ignored: the columns of the first row that the task does not read.
+    ignored: the columns of the first row that the task does not read. theirs: what the file calls a column, where that
+    is another name than ours.
     """
 
     path: Path
@@ -41,10 +42,11 @@ class Examples:
     lines: list[int]
     has_targets: bool
     ignored: tuple[str, ...] = ()
+    theirs: Mapping[str, str] = field(default_factory=dict)
 
     def refuse(self, number: int, column: str, what: str) -> NoReturn:
         """Raise ExampleError naming a row, counted from 0 here and from 1 in the message, and its column."""
-        _refuse(self.path, number + 1, self.lines[number], column, what)
+        _refuse(self.path, number + 1, self.lines[number], self.theirs.get(column, column), what)
 
 
 def _refuse(path: Path, number: int, line: int, column: str, what: str) -> NoReturn:
@@ -85,7 +87,9 @@ def read_examples(
     calls it, {"text": "review"}. Raises ExampleError; CorpusError for a file that is not UTF-8.
     """
     path = Path(path)
-    found = _renamed(path, read_rows(path), named or {})
+    found = read_rows(path)
+    theirs = _names(path, found[0][1], named or {})
+    found = [(line, _renamed(row, theirs)) for line, row in found]
     first = found[0][1]
     task = task or _task_of(path, first)
     has_targets = need_targets or all(column in first for column in TARGETS[task])
@@ -94,9 +98,12 @@ def read_examples(
         raise ExampleError(
             f"{path}: tokens and tags are lists, which a table has not: expected .jsonl, .json or .conll"
         )
-    rows = [_checked(path, number, line, row, columns) for number, (line, row) in enumerate(found, start=1)]
+    rows = [
+        _checked(path, number, line, row, columns, theirs)
+        for number, (line, row) in enumerate(found, start=1)
+    ]
     ignored = tuple(column for column in first if column not in (*columns, IDENTIFIER))
-    return Examples(path, task, rows, [line for line, _ in found], has_targets, ignored)
+    return Examples(path, task, rows, [line for line, _ in found], has_targets, ignored, theirs)
 
 
 def label_numbers(examples: Examples) -> dict[int, str]:
@@ -139,24 +146,21 @@ def _is_unseen(character: str) -> bool:
 ALSO = {"sentence": "text", "sentence1": "text", "sentence2": "text_pair", "index": IDENTIFIER}
 
 
-def _renamed(path: Path, found: list[tuple[int, Row]], named: Mapping[str, str]) -> list[tuple[int, Row]]:
-    """The rows with our names of the columns. named: by ours, what the file calls them."""
-    first = found[0][1]
+def _names(path: Path, first: Row, named: Mapping[str, str]) -> dict[str, str]:
+    """By our names of columns those of the file, where they differ. named: those that the reader has named."""
     for column, theirs in named.items():
         if theirs not in first:
             raise ExampleError(
                 f"{path} has no column {quoted(theirs)} for {column}; there are {_listed(first)}"
             )
-    known = {theirs: ours for theirs, ours in ALSO.items() if ours not in first and ours not in named}
-    ours = {**known, **{theirs: column for column, theirs in named.items()}}
-    # A column of the file's own that has our name gives way to the one that is named.
-    return [
-        (
-            line,
-            {ours.get(name, name): value for name, value in row.items() if name in ours or name not in named},
-        )
-        for line, row in found
-    ]
+    known = {ours: theirs for theirs, ours in ALSO.items() if theirs in first and ours not in first}
+    return {**known, **named}
+
+
+def _renamed(row: Row, theirs: Mapping[str, str]) -> Row:
+    """A row by our names; a column of the file's own that has one of them gives way to what is named."""
+    ours = {name: column for column, name in theirs.items()}
+    return {ours.get(name, name): value for name, value in row.items() if name in ours or name not in theirs}
 
 
 def _task_of(path: Path, row: Row) -> str:
@@ -165,7 +169,9 @@ def _task_of(path: Path, row: Row) -> str:
         if all(column in row for column in INPUTS[task]):
             return task
     needed = "; ".join(f"{', '.join(INPUTS[task] + TARGETS[task])} ({task})" for task in TASKS)
-    raise ExampleError(f"{path}: its columns are {_listed(row)}; expected {needed}")
+    raise ExampleError(
+        f"{path}: its columns are {_listed(row)}; expected {needed}; name others with --text, --pair and --label"
+    )
 
 
 def _listed(row: Row) -> str:
@@ -175,20 +181,23 @@ def _listed(row: Row) -> str:
 # --- Rows ------------------------------------------------------------------------------------------------
 
 
-def _checked(path: Path, number: int, line: int, row: Row, columns: tuple[str, ...]) -> Row:
+def _checked(
+    path: Path, number: int, line: int, row: Row, columns: tuple[str, ...], theirs: Mapping[str, str]
+) -> Row:
     """What a row has in these columns."""
     values: Row = {IDENTIFIER: row[IDENTIFIER]} if IDENTIFIER in row else {}
     for column in columns:
+        name = theirs.get(column, column)
         if column == "answer" and row.get("answers") == []:
             _refuse(
                 path, number, line, column, "this question has none; answers that are in the text are learned"
             )
         if column not in row:
-            _refuse(path, number, line, column, f"it is missing; there are {_listed(row)}")
+            _refuse(path, number, line, name, f"it is missing; there are {_listed(row)}")
         expected, read = COLUMNS[column]
         value = read(row[column])
         if value is None:
-            _refuse(path, number, line, column, f"expected {expected}, got {quoted(row[column], 60)}")
+            _refuse(path, number, line, name, f"expected {expected}, got {quoted(row[column], 60)}")
         values[column] = value
     if "tags" in values and len(values["tags"]) != len(values["tokens"]):
         what = f"expected a tag for each of the {len(values['tokens'])} tokens, got {len(values['tags'])}"

@@ -88,6 +88,11 @@ def test_columns_that_are_named(tmp_path):
         ExampleError, match="has no column 'rating' for label; there are text, review, stars, label"
     ):
         read_examples(path, named={"label": "rating"})
+    lacking = write(tmp_path, "reviews.csv", "review;stars\nx;\n")
+    with pytest.raises(
+        ExampleError, match=r"row 1 \(line 2\), column 'stars': expected a text or an integer, got ''"
+    ):
+        read_examples(lacking, named={"text": "review", "label": "stars"})
 
 
 # --- JSON ------------------------------------------------------------------------------------------------
