@@ -13,7 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from minigrad.bert.checkpoint import from_pretrained, read_architecture, read_config, read_task
+from minigrad.bert.checkpoint import (
+    describe_checkpoint,
+    from_pretrained,
+    read_architecture,
+    read_config,
+    read_task,
+)
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.data import encode_documents, held_out_batches
 from minigrad.bert.examples import IDENTIFIER, INPUTS, from_texts, read_examples
@@ -405,7 +411,9 @@ def info_command(options: argparse.Namespace) -> None:
     elif not os.path.exists(options.model):
         raise CheckpointError(f"{options.model} is neither a folder nor one of {', '.join(PRESETS)}")
     else:
-        config = read_config(latest_checkpoint(options.model))
+        folder = latest_checkpoint(options.model)
+        config = read_config(folder)
+        say("\n".join([*describe_checkpoint(folder), ""]))
     config = with_sizes(config, options)
     length = options.max_length
     if length is None:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from safetensors.numpy import save
@@ -132,27 +133,13 @@ def from_pretrained(
     config = read_config(folder)
     if dropout is not None:
         config = config.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
-    stored, wrapped = _unwrapped(_stored_weights(folder))
-    stored, notes = _renamed(stored, kind.__name__)
-    notes = wrapped + notes
-    if id2label is not None and id2label != config.id2label:
-        config = config.replace(id2label=id2label)
-        if any(map(_HEAD.match, stored)):
-            stored = {name: where for name, where in stored.items() if not _HEAD.match(name)}
-            notes.append("left out: the checkpoint's classifier, whose classes are others")
-    expected = _expected(lambda: kind(config))
-    _check_fit(folder, expected, stored, tuple(needs))
-    state = {name: read_array(where) for name, where in stored.items() if name in expected}
+    config, found, notes, missing = _fitted(folder, config, kind, id2label, needs)
+    state = {name: read_array(where) for name, where in found.items()}
     model = kind(config)
-    missing, _ = model.load_state_dict(
+    model.load_state_dict(
         {name: array.T if _is_transposed(name, array.shape) else array for name, array in state.items()},
         strict=False,
     )
-    unexpected = [name for name in stored if name not in expected]
-    if missing:
-        notes.append(f"not in the checkpoint, left as initialised: {listed(missing)}")
-    if unexpected:
-        notes.append(f"in the checkpoint, not used: {listed(unexpected)}")
     model.eval()
     tokenizer = read_tokenizer(folder, config.vocab_size, notes)
     if tokenizer is not None and tokenizer.vocab_size < config.vocab_size and not is_there(folder / SUMS):
@@ -161,6 +148,64 @@ def from_pretrained(
             "or the vocabulary's file was cut short"
         )
     return Pretrained(model, tokenizer, notes, missing)
+
+
+def describe_checkpoint(folder: Path) -> list[str]:
+    """Lines on what is in a folder, and what of it would be left out, from the heads of its files alone.
+
+    Raises what from_pretrained raises.
+    """
+    config, architecture, task = read_config(folder), read_architecture(folder), read_task(folder)
+    tasks = {kind.__name__: kind for kind in (BertModel, *get_args(TaskModel))}
+    kind = tasks.get(architecture, BertForPreTraining)
+    config, found, notes, _ = _fitted(folder, config, kind)
+    tokenizer = read_tokenizer(folder, config.vocab_size, notes)
+    numbers = sum(math.prod(where.shape) for where in found.values())
+    dtypes = " and ".join(sorted({str(where.dtype) for where in found.values()}))
+    name = shown(architecture, 60) or "model of no name"
+    opened = "" if name == kind.__name__ else f", opened as {kind.__name__}"
+    lines = [f"{folder}: a {name}{opened}", f"weights: {numbers:,} numbers of {dtypes}"]
+    if kind.__name__ in ("BertForSequenceClassification", "BertForTokenClassification"):
+        learned = f" of the task {shown(task, 40)}" if task else ""
+        lines.append(
+            f"classes{learned}: {', '.join(shown(name, 40) for name in list(config.id2label.values())[:20])}"
+        )
+    lines.append(_tokenizer_line(tokenizer))
+    return [*lines, *(f"note: {note}" for note in notes)]
+
+
+def _tokenizer_line(tokenizer: WordPieceTokenizer | None) -> str:
+    if tokenizer is None:
+        return "no vocabulary: without a vocab.txt or tokenizer.json it reads no text"
+    letters = "in lower case" if tokenizer.lower_case else "with capitals"
+    return f"vocabulary: {tokenizer.vocab_size:,} pieces, {letters}"
+
+
+def _fitted(
+    folder: Path,
+    config: BertConfig,
+    kind: type,
+    id2label: dict[int, str] | None = None,
+    needs: Sequence[str] = (),
+) -> tuple[BertConfig, dict[str, StoredArray], list[str], list[str]]:
+    """The configuration, where the weights lie that the model has, notes on all others, and what is missing."""
+    stored, notes = _unwrapped(_stored_weights(folder))
+    stored, left_out = _renamed(stored, kind.__name__)
+    notes += left_out
+    if id2label is not None and id2label != config.id2label:
+        config = config.replace(id2label=id2label)
+        if any(map(_HEAD.match, stored)):
+            stored = {name: where for name, where in stored.items() if not _HEAD.match(name)}
+            notes.append("left out: the checkpoint's classifier, whose classes are others")
+    expected = _expected(lambda: kind(config))
+    _check_fit(folder, expected, stored, tuple(needs))
+    missing = [name for name in expected if name not in stored]
+    unexpected = [name for name in stored if name not in expected]
+    if missing:
+        notes.append(f"not in the checkpoint, left as initialised: {listed(missing)}")
+    if unexpected:
+        notes.append(f"in the checkpoint, not used: {listed(unexpected)}")
+    return config, {name: where for name, where in stored.items() if name in expected}, notes, missing
 
 
 def read_config(folder: Path) -> BertConfig:

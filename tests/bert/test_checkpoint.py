@@ -16,7 +16,7 @@ from tiny import SMALL
 
 import minigrad
 from minigrad import backend
-from minigrad.bert.checkpoint import from_pretrained, pretrained_files, save_pretrained
+from minigrad.bert.checkpoint import describe_checkpoint, from_pretrained, pretrained_files, save_pretrained
 from minigrad.bert.model import BertForPreTraining, BertModel
 from minigrad.files import SaveError
 from minigrad.training.reading import CheckpointError, checksums
@@ -292,6 +292,43 @@ def test_the_encoder_alone_of_a_model_with_heads(saved):
     (note,) = loaded.notes
     assert note.startswith("in the checkpoint, not used: cls.predictions.bias")
     assert note.endswith("and 2 more")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(change for change, _ in OTHER_NAMES.values()),
+        keep(r"bert\."),
+        lambda state: {f"module.{name}": array for name, array in state.items()},
+        lambda state: {**state, "lora.weight": np.zeros(3)},
+    ],
+)
+def test_what_would_be_left_out_is_said_before_anything_is_loaded(saved, change, monkeypatch):
+    rewrite(saved, change)
+    loaded = from_pretrained(saved)
+
+    def nothing(where):
+        raise AssertionError(f"{where.name} was read")
+
+    monkeypatch.setattr("minigrad.bert.checkpoint.read_array", nothing)
+    first, weights, vocabulary, *notes = describe_checkpoint(saved)
+    assert first == f"{saved}: a BertForPreTraining"
+    assert re.fullmatch(r"weights: [\d,]+ numbers of F(32|64)", weights)
+    assert vocabulary == f"vocabulary: {loaded.tokenizer.vocab_size:,} pieces, in lower case"
+    assert notes == [f"note: {note}" for note in loaded.notes]
+
+
+@pytest.mark.parametrize(
+    ("name", "opened"), [("BertForMaskedLM", ", opened as BertForPreTraining"), ("BertModel", "")]
+)
+def test_what_a_folder_of_another_class_is_opened_as(saved, name, opened):
+    config = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps({**config, "architectures": [name]}))
+    for file in ("vocab.txt", "tokenizer.json"):
+        (saved / file).unlink(missing_ok=True)
+    lines = describe_checkpoint(saved)
+    assert lines[0] == f"{saved}: a {name}{opened}"
+    assert lines[2] == "no vocabulary: without a vocab.txt or tokenizer.json it reads no text"
 
 
 def test_a_model_without_heads_in_one_that_has_them(tmp_path):

@@ -393,7 +393,11 @@ def test_info(capsys, options, expected):
 @pytest.mark.parametrize("which", ["run", "run/checkpoint-000004"])
 def test_info_of_a_run(run, capsys, which):
     assert main(["info", str(run / which), "--max-length", "24"]) == 0
-    assert re.search(r"word_embeddings\.weight +90 x 16 +1,440$", capsys.readouterr().out, re.MULTILINE)
+    out = capsys.readouterr().out
+    assert re.search(r"word_embeddings\.weight +90 x 16 +1,440$", out, re.MULTILINE)
+    assert re.match(
+        r".*checkpoint-\d+: a BertForPreTraining\nweights: [\d,]+ numbers of F32\nvocabulary: 90 pieces", out
+    )
 
 
 def test_info_of_a_model_with_few_positions(capsys):

@@ -191,6 +191,15 @@ def test_predictions_for_a_file(trained, task, capsys):
         assert {tag for one in found for tag in one["tags"]} <= {"B-person", "B-thing", "O"}
 
 
+@pytest.mark.parametrize("task", ENDING)
+def test_info_of_a_fine_tuned_model(trained, task, capsys):
+    capsys.readouterr()
+    assert main(["info", str(trained[task] / "run"), "--max-length", "24"]) == 0
+    out = capsys.readouterr().out
+    assert (f"classes of the task {task}: " in out) == (task != "qa")
+    assert "note: " not in out
+
+
 def test_a_table_with_names_of_its_own(trained, tmp_path, capsys):
     rows = [f"{row['text']};{row['label']}" for row in tiny_task.rows("classify", 10, seed=1)]
     own = tmp_path / "reviews.csv"
