@@ -22,7 +22,7 @@ from minigrad.bert.checkpoint import (
 )
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.data import encode_documents, held_out_batches
-from minigrad.bert.examples import IDENTIFIER, INPUTS, from_texts, read_examples
+from minigrad.bert.examples import IDENTIFIER, INPUTS, OR_NONE, from_texts, have_none, read_examples
 from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.info import describe_model
@@ -41,7 +41,7 @@ from minigrad.bert.predict import describe_fillings, fill_mask, fits, next_sente
 from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
 from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
 from minigrad.bert.story_scores import score_stories
-from minigrad.bert.task_metrics import confusion_table, describe_scores, scores, yardstick
+from minigrad.bert.task_metrics import best_threshold, confusion_table, describe_scores, scores, yardstick
 from minigrad.bert.task_predict import MODELS, predict_examples
 from minigrad.bert.tasks import TaskModel
 from minigrad.bert.trained import trained_model
@@ -302,9 +302,13 @@ def _say_how_good(run: Finetuning, checkpoint: Path, evaluation: str) -> None:
     assert run.examples is not None
     assert run.yardstick is not None
     kept = from_pretrained(checkpoint, type(run.model), needs=[""]).model
-    predictions = list(predict_examples(kept, run.examples, run.arguments.batch_size))
     say(f"{evaluation}: {run.describe(run.best)}")
-    if run.examples.task != "qa":
+    to_be_none = math.inf if have_none(run.examples.rows) else None  # never
+    predictions = list(predict_examples(kept, run.examples, run.arguments.batch_size, to_be_none))
+    if to_be_none is not None:
+        best = best_threshold(run.examples.rows, predictions)
+        say(f"the best F1 there is with predict's --null-threshold {best:.4g}")
+    elif run.examples.task != "qa":
         say("\n" + "\n".join(confusion_table(run.examples.rows, predictions)) + "\n")
     if words := run.yardstick.not_beaten(run.best):
         say(words)
@@ -346,7 +350,12 @@ def predict_command(options: argparse.Namespace) -> None:
     encoded = encode_examples(examples, tokenizer, settings.max_length, labels, to_learn=False)
     for note in encoded.notes:
         remark(note)
-    _print_predictions(loaded.model, encoded, settings.batch_size, bool(options.texts))
+    threshold = options.null_threshold
+    if threshold is not None and math.isnan(threshold):
+        raise ValueError("--null-threshold must be a number, got nan")
+    if threshold is None and read_latest(options.model, read_task) == OR_NONE:
+        threshold = 0.0
+    _print_predictions(loaded.model, encoded, settings.batch_size, threshold, bool(options.texts))
 
 
 def _described(checkpoint: Path, kind: RunKind) -> tuple[Path, BertConfig, TrainingState | None]:
@@ -368,7 +377,9 @@ def _learned(checkpoint: Path, asked: str | None) -> list[str]:
             "make one with: python -m minigrad.bert finetune"
         )
     learned = read_task(checkpoint)
-    if learned in tasks:
+    if learned == OR_NONE:
+        tasks = ["qa"]
+    elif learned in tasks:
         tasks = [learned]
     if asked is None:
         return tasks
@@ -377,9 +388,11 @@ def _learned(checkpoint: Path, asked: str | None) -> list[str]:
     return [asked]
 
 
-def _print_predictions(model: TaskModel, examples: EncodedExamples, batch_size: int, typed: bool) -> None:
+def _print_predictions(
+    model: TaskModel, examples: EncodedExamples, batch_size: int, threshold: float | None, typed: bool
+) -> None:
     predictions = []
-    for number, one in enumerate(predict_examples(model, examples, batch_size), start=1):
+    for number, one in enumerate(predict_examples(model, examples, batch_size, threshold), start=1):
         predictions.append(one)
         row = examples.rows[number - 1]
         if not typed:
@@ -391,7 +404,7 @@ def _print_predictions(model: TaskModel, examples: EncodedExamples, batch_size: 
             words = zip(row["tokens"], one["tags"], strict=True)
             say("  ".join(f"{shown(word)} {shown(str(tag))}" for word, tag in words))
         elif "answer" in one:
-            say(f"{shown(one['answer'])}  {one['probability']:.0%}")
+            say(f"{shown(one['answer']) or '(no answer)'}  {one['probability']:.0%}")
         else:
             likeliest = sorted(one["probabilities"].items(), key=lambda pair: -pair[1])
             say("  ".join(f"{shown(name)} {share:.0%}" for name, share in likeliest[:5]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +25,7 @@ TARGETS = {"classify": ("label",), "pairs": ("label",), "qa": ("answer", "answer
 TASKS = tuple(INPUTS)
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: no file in UTF-8 can hold it
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+OR_NONE = "qa, or no answer"  # what a model has learned of questions some of which have none
 IDENTIFIER = "id"  # a column that is kept beside those of the task, for who joins by it
 
 
@@ -124,6 +125,11 @@ def label_numbers(examples: Examples) -> dict[int, str]:
     return dict(enumerate(sorted(names, key=lambda name: (int(name), name) if whole else (0, name))))
 
 
+def have_none(rows: Sequence[Row]) -> bool:
+    """Whether there are questions without an answer, as in SQuAD 2.0."""
+    return any(row.get("answer") == "" for row in rows)
+
+
 def labels_of(row: Row) -> list[str]:
     """The classes that a row names: one for a text or a pair, one for each word, none for a question."""
     return row["tags"] if "tags" in row else [row["label"]] if "label" in row else []
@@ -188,10 +194,11 @@ def _checked(
     values: Row = {IDENTIFIER: row[IDENTIFIER]} if IDENTIFIER in row else {}
     for column in columns:
         name = theirs.get(column, column)
-        if column == "answer" and row.get("answers") == []:
-            _refuse(
-                path, number, line, column, "this question has none; answers that are in the text are learned"
-            )
+        if (
+            column in ("answer", "answer_start") and row.get("answers") == []
+        ):  # SQuAD 2.0's questions without one
+            values[column] = row[column]
+            continue
         if column not in row:
             _refuse(path, number, line, name, f"it is missing; there are {_listed(row)}")
         expected, read = COLUMNS[column]

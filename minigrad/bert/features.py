@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.examples import ExampleError, Examples, Row, appearance
+from minigrad.bert.examples import ExampleError, Examples, Row, appearance, have_none
 from minigrad.messages import quoted
 from minigrad.text.normalization import normalize, origins, word_places
 from minigrad.text.tokenizer import SPECIAL_TOKEN, WordPieceTokenizer
@@ -85,7 +86,13 @@ def encode_examples(
         raise ExampleError(
             f"{examples.path}: the model has two classes with the name {quoted(twice)}: which is meant?"
         )
-    encode = {"classify": _of_texts, "pairs": _of_texts, "qa": _of_question, "tag": _of_words}[examples.task]
+    encoders: dict[str, Callable[..., tuple[list[Features], bool]]] = {
+        "classify": _of_texts,
+        "pairs": _of_texts,
+        "qa": partial(_of_question, else_none=have_none(examples.rows)),
+        "tag": _of_words,
+    }
+    encode = encoders[examples.task]
     features: list[Features] = []
     owners: list[int] = []
     cut = teaching = windowed = 0
@@ -152,9 +159,11 @@ def _of_texts(
 
 
 def _of_question(
-    row: Row, tokenizer: WordPieceTokenizer, max_length: int, _: dict[str, int]
+    row: Row, tokenizer: WordPieceTokenizer, max_length: int, _: dict[str, int], else_none: bool
 ) -> tuple[list[Features], bool]:
     """[CLS] question [SEP] window [SEP], for each window of the context, as in the released `run_squad.py`.
+
+    else_none: whether a window without the answer says so, with [CLS] as its answer, or teaches nothing.
 
     A window begins every half of its size. An answer may start at each token of the context in one window alone: in
     that which has most around it. The question is cut where it takes more than half of the room.
@@ -179,9 +188,10 @@ def _of_question(
         targets: dict[str, int | list[int]] = {}
         if "answer" in row:
             whole = bool(answer) and begin <= answer[0] and answer[-1] < end
+            elsewhere = 0 if else_none else OUTSIDE
             targets = {
-                "start_positions": shift + answer[0] if whole else OUTSIDE,
-                "end_positions": shift + answer[-1] if whole else OUTSIDE,
+                "start_positions": shift + answer[0] if whole else elsewhere,
+                "end_positions": shift + answer[-1] if whole else elsewhere,
             }
         margin = (size - step) // 2  # half of what two windows share
         own = range(

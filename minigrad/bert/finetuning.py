@@ -9,7 +9,7 @@ from typing import Any
 from minigrad import random
 from minigrad.bert.checkpoint import config_file, from_pretrained, pretrained_files, read_config
 from minigrad.bert.example_remarks import label_counts, remarks
-from minigrad.bert.examples import INPUTS, TARGETS, label_numbers, read_examples
+from minigrad.bert.examples import INPUTS, OR_NONE, TARGETS, have_none, label_numbers, read_examples
 from minigrad.bert.features import EncodedExamples, TaskData, encode_examples, pad
 from minigrad.bert.info import require_memory
 from minigrad.bert.settings import FinetuningArguments
@@ -98,7 +98,8 @@ class Finetuning(BertTraining):
 
     def model_files(self) -> dict[str, bytes]:
         """The files of model and tokenizer in a checkpoint, by name; config.json names the task."""
-        return pretrained_files(self.model, self.tokenizer, self.train.task)
+        task = OR_NONE if have_none(self.train.rows) else self.train.task
+        return pretrained_files(self.model, self.tokenizer, task)
 
     def load(self, checkpoint: Path) -> None:
         """Go on from a checkpoint. Raises CheckpointError; nothing on the disk is changed."""

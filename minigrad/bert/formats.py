@@ -166,9 +166,9 @@ def _object(path: Path, line: int, value: Any) -> Row:
 
 
 def _answers(answers: list[tuple[Any, Any]]) -> Row:
-    """The columns of a question's answers: the first is learned, and each counts as right."""
-    first = {"answer": answers[0][0], "answer_start": answers[0][1]} if answers else {}
-    return {**first, "answers": [text for text, _ in answers]}
+    """The columns of a question's answers: the first is learned, and each counts as right. None at all is "" at 0."""
+    answer, start = answers[0] if answers else ("", 0)
+    return {"answer": answer, "answer_start": start, "answers": [text for text, _ in answers]}
 
 
 def _questions(path: Path, texts: list[Any]) -> Rows:

@@ -179,6 +179,12 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--data", metavar="FILE", help="a file with the columns of the task")
     _add_columns(command)
+    command.add_argument(
+        "--null-threshold",
+        type=number,
+        metavar="SCORE",
+        help="how much better than the best answer none has to be (default: 0 if some had none in training)",
+    )
     helps = {"batch_size": "examples a batch", "max_length": "tokens an example"}
     for name, help in helps.items():
         command.add_argument(option(name), type=integer, metavar="N", help=f"{help} (default: the run's)")

@@ -79,10 +79,7 @@ def scores(
     words that were cut off count as wrong.
     """
     if task == "qa":
-        pairs = [
-            (row.get("answers", [row["answer"]]), one["answer"])
-            for row, one in zip(rows, predictions, strict=True)
-        ]
+        pairs = [(_answers_of(row), one["answer"]) for row, one in zip(rows, predictions, strict=True)]
         exact = [any(_plain(gold) == _plain(found) for gold in answers) for answers, found in pairs]
         shared = [max(overlap(gold, found) for gold in answers) for answers, found in pairs]
         return {"accuracy": float(np.mean(exact)), "f1": float(np.mean(shared))}
@@ -135,6 +132,8 @@ def _f1(right: int, gold: int, guessed: int) -> float:
 def overlap(gold: str, found: str) -> float:
     """The F1 of the words that two answers share, as in SQuAD's script."""
     words, guessed = _plain(gold).split(), _plain(found).split()
+    if not words or not guessed:  # no answer
+        return float(words == guessed)
     return _f1((Counter(words) & Counter(guessed)).total(), len(words), len(guessed))
 
 
@@ -159,6 +158,35 @@ def entities(tags: Iterable[str]) -> list[tuple[int, int, str]]:
     return found
 
 
+def best_threshold(rows: Sequence[dict[str, Any]], predictions: Sequence[dict[str, Any]]) -> float:
+    """Above which null_score_diff a question has no answer, for the largest F1 over all rows.
+
+    predictions: with an answer each. Source: Devlin et al. 2019, section 4.3; SQuAD 2.0's script.
+    """
+    diffs = np.array([one["null_score_diff"] for one in predictions])
+    order = np.argsort(diffs, kind="stable")
+    if_answered, if_none = (
+        np.array(
+            [
+                max(overlap(gold, found) for gold in _answers_of(row))
+                for row, found in zip(rows, texts, strict=True)
+            ]
+        )
+        for texts in ([one["answer"] for one in predictions], [""] * len(rows))
+    )
+    gains = np.concatenate([[0.0], np.cumsum((if_answered - if_none)[order])])  # with the k lowest answered
+    ends = np.concatenate([[diffs[order[0]] - 1], diffs[order], [diffs[order[-1]] + 1]])
+    gains[ends[1:] == ends[:-1]] = -np.inf  # equal ones are answered together
+    k = int(gains.argmax())
+    return float((ends[k] + ends[k + 1]) / 2)
+
+
+def _answers_of(row: dict[str, Any]) -> list[str]:
+    """All that count as right: "" alone for a question without one."""
+    found: list[str] = row.get("answers") or [row["answer"]]
+    return found
+
+
 # --- For the reader --------------------------------------------------------------------------------------
 
 MOST_CLASSES = 10  # of a table, which has to fit into a terminal
@@ -168,7 +196,7 @@ MOST_CLASSES = 10  # of a table, which has to fit into a terminal
 class Yardstick:
     """What to read scores beside. f1: what the F1 is of. label, share: the commonest label, and what it gets alone.
 
-    Questions have no commonest label; the share is 0 then.
+    Questions have no commonest label, and the share is 0, unless some have no answer.
     """
 
     f1: str
@@ -188,7 +216,8 @@ class Yardstick:
 def yardstick(task: str, rows: Sequence[dict[str, Any]]) -> Yardstick:
     """The yardstick for rows that have the answers."""
     if task == "qa":
-        return Yardstick("F1 of words")
+        none = sum(row.get("answer") == "" for row in rows)
+        return Yardstick("F1 of words", *(["no answer", none / len(rows)] if none else []))
     names = Counter(name for row in rows for name in labels_of(row))
     ((label, count),) = names.most_common(1)
     return Yardstick("F1 of entities" if _name_entities(rows) else "macro F1", label, count / names.total())

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import nn
-from minigrad.bert.examples import Row
+from minigrad.bert.examples import Row, have_none
 from minigrad.bert.features import EncodedExamples, Features, pad
 from minigrad.bert.task_metrics import TaskTally, scores
 from minigrad.bert.tasks import (
@@ -35,16 +35,19 @@ Window = tuple[Features, list[np.ndarray]]  # what the model has read at once, a
 
 
 def predict_examples(
-    model: TaskModel, examples: EncodedExamples, batch_size: int = 32
+    model: TaskModel, examples: EncodedExamples, batch_size: int = 32, threshold: float | None = None
 ) -> Iterator[Prediction]:
     """A prediction for each row, in order; the model's mode is put back afterwards.
 
+    threshold: of questions that may have no answer, from which difference on between the score of none and that of the
+    best answer there is none; None: each has one.
+
     For texts and pairs: label, probability, and the probabilities of all labels. For questions: answer,
-    answer_start (in characters; None if the context has no token) and probability. For words: tags, None for
-    words that were cut off. Raises ValueError if the model's scores are not finite.
+    answer_start (in characters; None if there is none), probability, and with a threshold null_score_diff. For words:
+    tags, None for words that were cut off. Raises ValueError if the model's scores are not finite.
     """
     features = [dataclasses.replace(one, targets={}) for one in examples.features]
-    yield from _run(model, dataclasses.replace(examples, features=features), batch_size, None)
+    yield from _run(model, dataclasses.replace(examples, features=features), batch_size, None, threshold)
 
 
 def evaluate_examples(model: TaskModel, examples: EncodedExamples, batch_size: int = 32) -> dict[str, float]:
@@ -53,18 +56,23 @@ def evaluate_examples(model: TaskModel, examples: EncodedExamples, batch_size: i
     The scores cover all rows, the loss only what was not cut off.
     """
     tally = TaskTally()
-    predictions = list(_run(model, examples, batch_size, tally))
+    threshold = 0.0 if have_none(examples.rows) else None
+    predictions = list(_run(model, examples, batch_size, tally, threshold))
     return {"loss": tally.means()["loss"], **scores(examples.task, examples.rows, predictions)}
 
 
 def _run(
-    model: TaskModel, examples: EncodedExamples, batch_size: int, tally: TaskTally | None
+    model: TaskModel,
+    examples: EncodedExamples,
+    batch_size: int,
+    tally: TaskTally | None,
+    threshold: float | None = None,
 ) -> Iterator[Prediction]:
     """The predictions; the tally counts the batches, if there is one."""
     windows = zip(examples.owners, _windows(model, examples.features, batch_size, tally), strict=True)
     for owner, own in itertools.groupby(windows, lambda pair: pair[0]):
         row, names = examples.rows[owner], model.config.id2label
-        yield _prediction(examples.task, [window for _, window in own], row, names)
+        yield _prediction(examples.task, [window for _, window in own], row, names, threshold)
 
 
 def _windows(
@@ -95,9 +103,11 @@ def _output(model: TaskModel, batch: Batch) -> Any:
         return model(**batch)
 
 
-def _prediction(task: str, windows: Sequence[Window], row: Row, names: dict[int, str]) -> Prediction:
+def _prediction(
+    task: str, windows: Sequence[Window], row: Row, names: dict[int, str], threshold: float | None
+) -> Prediction:
     if task == "qa":
-        return _answer(windows, row["context"])
+        return _answer(windows, row["context"], threshold)
     ((features, logits),) = windows
     if task == "tag":
         tags = [names[int(logits[0][place].argmax())] for place in features.places]
@@ -109,8 +119,11 @@ def _prediction(task: str, windows: Sequence[Window], row: Row, names: dict[int,
     return {"label": label, "probability": shares[label], "probabilities": shares}
 
 
-def _answer(windows: Sequence[Window], context: str) -> Prediction:
-    """The span of the context with the largest sum of its scores as start and as end: not backwards, not too long."""
+def _answer(windows: Sequence[Window], context: str, threshold: float | None) -> Prediction:
+    """The span of the context with the largest sum of its scores as start and as end: not backwards, not too long.
+
+    The score of none is that of [CLS], in the window where it is least (`run_squad.py`).
+    """
     totals: list[float] = []
     spans: list[tuple[int, int]] = []
     for features, (start, end) in windows:  # (T,) each
@@ -121,10 +134,22 @@ def _answer(windows: Sequence[Window], context: str) -> Prediction:
             spans += [(features.places[i][0], place[1]) for place in features.places[i:stop]]
     if not spans:
         return {"answer": "", "answer_start": None, "probability": 1.0}
-    shares = _softmax(np.array(totals))
-    best = int(shares.argmax())
+    best = int(np.argmax(totals))
+    beside: Prediction = {}
+    if threshold is not None:
+        none = min(start[0] + end[0] for _, (start, end) in windows)
+        beside = {"null_score_diff": float(none - totals[best])}
+        totals.append(none)
+        if beside["null_score_diff"] > threshold:
+            return {
+                "answer": "",
+                "answer_start": None,
+                "probability": float(_softmax(np.array(totals))[-1]),
+                **beside,
+            }
     begins, ends = spans[best]
-    return {"answer": context[begins:ends], "answer_start": begins, "probability": float(shares[best])}
+    share = float(_softmax(np.array(totals))[best])
+    return {"answer": context[begins:ends], "answer_start": begins, "probability": share, **beside}
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -191,6 +191,44 @@ def test_predictions_for_a_file(trained, task, capsys):
         assert {tag for one in found for tag in one["tags"]} <= {"B-person", "B-thing", "O"}
 
 
+def test_questions_of_which_some_have_no_answer(tmp_path, capsys):
+    rows = tiny_task.rows("qa", 20)
+    for number, row in enumerate(rows):
+        found = [] if number % 3 == 0 else [row["answer"]]
+        row["answers"] = {"text": found, "answer_start": [row["answer_start"]] * len(found)}
+        del row["answer"], row["answer_start"]
+    data, model = tiny_task.write(tmp_path / "squad.jsonl", rows), tiny_task.pretrained(tmp_path / "model")
+    files = [
+        "--model",
+        str(model),
+        "--data",
+        str(data),
+        "--eval",
+        str(data),
+        "--output",
+        str(tmp_path / "run"),
+    ]
+    assert main(["finetune", *files, *OPTIONS]) == 0
+    out = capsys.readouterr().out
+    assert "exact match" in out
+    assert "(the commonest label alone, no answer: 35.0%)" in out
+    assert re.search(r"the best F1 there is with predict's --null-threshold -?[\d.]+$", out, re.MULTILINE)
+
+    def answers(*options):
+        assert main(["predict", "--model", str(tmp_path / "run"), "--data", str(data), *options]) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    learned, never = answers(), answers("--null-threshold", "inf")
+    assert [one["answer"] == "" for one in learned] == [one["null_score_diff"] > 0 for one in learned]
+    assert all(one["answer"] and one["answer_start"] is not None for one in never)
+    assert [one["null_score_diff"] for one in never] == [one["null_score_diff"] for one in learned]
+    assert {one["answer"] for one in answers("--null-threshold=-1e9")} == {""}
+    assert (
+        main(["predict", "--model", str(tmp_path / "run"), "--data", str(data), "--null-threshold", "nan"])
+        == 1
+    )
+
+
 @pytest.mark.parametrize("task", ENDING)
 def test_info_of_a_fine_tuned_model(trained, task, capsys):
     capsys.readouterr()

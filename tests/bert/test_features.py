@@ -100,6 +100,16 @@ def test_a_long_context_is_read_in_windows_that_overlap_by_half():
     )
 
 
+def test_beside_questions_without_an_answer_a_window_without_it_says_so():
+    """As in the released `run_squad.py`: what has none in its window has [CLS] as its answer."""
+    none = {**question("mary", "mary"), "answer": "", "answer_start": 0}
+    encoded = encode("qa", question("it was mary . who was it", "mary ."), none, length=8)
+    starts = [one.targets["start_positions"] for one in encoded.features]
+    ends = [one.targets["end_positions"] for one in encoded.features]
+    assert (starts, ends) == ([0, 5, 4, 0, 0, 0], [0, 6, 5, 0, 0, 0])
+    assert all(one.teaches for one in encoded.features)
+
+
 @pytest.mark.parametrize("length", range(5, 20))
 def test_an_answer_may_start_at_each_token_of_the_context_in_one_window(length):
     for size in range(1, 40):

@@ -133,6 +133,24 @@ def test_questions_of_squad(tmp_path):
     assert read_examples(write(tmp_path, "dev.jsonl", line)).rows == examples.rows
 
 
+def test_questions_without_an_answer(tmp_path):
+    questions = (
+        {"id": 1, "question": "who ?", "answers": MARY},
+        {"id": 2, "question": "why ?", "is_impossible": True},
+    )
+    examples = read_examples(write(tmp_path, "train.json", squad(*questions)))
+    assert examples.rows[1] == {
+        "id": 2,
+        "question": "why ?",
+        "context": "it was mary",
+        "answer": "",
+        "answer_start": 0,
+    }
+    row = {"question": "why ?", "context": "it was mary", "answer": "", "answer_start": 0}
+    with pytest.raises(ExampleError, match="column 'answer': expected a text, got ''"):  # which may be a slip
+        read_examples(write(tmp_path, "train.jsonl", json.dumps(row)))
+
+
 # --- Tagged words ----------------------------------------------------------------------------------------
 
 CONLL = """-DOCSTART- -X- -X- O
@@ -185,7 +203,6 @@ def test_words_without_tags(tmp_path):
         ("no.json", '[{"a": 1}, 5]', "line 1: expected an object such as"),
         ("no.json", '{"text": "a"}', 'expected a list of objects, or "data" with paragraphs and questions as'),
         ("no.json", '{"data": [{"paragraphs": [{"qas": []}, {"context": "a"}]}]}', "text 1 of its data: expected"),
-        ("no.json", squad({"question": "who ?", "answers": []}), "(line 1), column 'answer': this question has none"),
         ("no.jsonl", '{"a": 1} {"a": 2}', "line 1: it is no JSON: something comes after the object"),
         ("no.conll", "a O\nb X O\n", "no.conll, line 2: expected 2 columns, as in the lines before, got 3: 'b X O'"),
         ("no.conll", "a O\n\tO\n", "line 2: expected 2 columns, as in the lines before, got 1"),

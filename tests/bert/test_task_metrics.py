@@ -10,6 +10,7 @@ import pytest
 from minigrad.bert.task_metrics import (
     TaskTally,
     Yardstick,
+    best_threshold,
     confusion_table,
     describe_scores,
     entities,
@@ -56,6 +57,36 @@ def test_answers():
     assert found == {"accuracy": 0.5, "f1": pytest.approx((1 + 2 / 3) / 2)}
     several = [{"answer": "an attic", "answers": ["an attic", "the garden"]}]
     assert scores("qa", several, [{"answer": "garden"}]) == {"accuracy": 1.0, "f1": 1.0}
+
+
+@pytest.mark.no_arrays
+def test_questions_without_an_answer():
+    rows = [{"answer": "", "answers": []}, {"answer": "an attic", "answers": ["an attic"]}]
+    assert scores("qa", rows, [{"answer": ""}, {"answer": "attic"}]) == {"accuracy": 1.0, "f1": 1.0}
+    assert scores("qa", rows, [{"answer": "attic"}, {"answer": ""}]) == {"accuracy": 0.0, "f1": 0.0}
+    assert yardstick("qa", rows) == Yardstick("F1 of words", "no answer", 0.5)
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_threshold_is_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    words = ["one", "two", "one two", ""]
+    rows = [{"answer": words[i]} for i in rng.integers(0, 4, 9)]
+    predictions = [
+        {"answer": words[i], "null_score_diff": float(diff)}
+        for i, diff in zip(rng.integers(0, 3, 9), rng.integers(-3, 4, 9) / 2, strict=True)
+    ]
+
+    def f1(threshold):
+        kept = [
+            {"answer": one["answer"] if one["null_score_diff"] <= threshold else ""} for one in predictions
+        ]
+        return scores("qa", rows, kept)["f1"]
+
+    found = best_threshold(rows, predictions)
+    assert f1(found) == pytest.approx(max(map(f1, np.arange(-3, 4, 0.25))))
+    assert found not in {one["null_score_diff"] for one in predictions}
 
 
 @pytest.mark.no_arrays
