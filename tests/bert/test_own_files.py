@@ -101,4 +101,4 @@ def test_what_the_page_says_to_run(options, tmp_path, monkeypatch, capsys):
     assert main(["predict", "--model", "runs/task", *words]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 16
-    assert said.err.startswith("scores: ")
+    assert "scores: " in said.err

@@ -229,11 +229,8 @@ class _Search:
         """
         others = set(range(len(self.outcomes))) - set(part.explained if part else ())
         guess = part is not None and not self.has_effects and self._evidence(others) < 2
-        if (
-            guess
-            and part
-            and not (part.spoilt or (self.words and len({one.value for one in self.outcomes}) > 1))
-        ):
+        varied = self.words and len({one.value for one in self.outcomes if isinstance(one.value, str)}) > 1
+        if guess and part and not (part.spoilt or varied):
             return None
         found: dict[bool, list[tuple[str, str]]] = {kind: [] for kind in self.kinds}
         end = time.process_time() + path.SECONDS / 2

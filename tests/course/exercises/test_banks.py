@@ -288,7 +288,7 @@ def test_two_mistakes_are_explained(exercise, told):
     """A few drawn at random: they get sentences, their own or those of mistakes that come to the same.
 
     But not where one number is asked for, and one that is near will do: there two mistakes are chance. Nor where the
-    same number comes out of all cases, which many mistakes do.
+    same number comes out of all cases, which many mistakes do, or an error of most.
     """
     _, *arguments = next(iter(exercise.cases(np.random.default_rng(0))))
     if max(exercise.rtol, exercise.atol) > LOOSE and isinstance(exercise.answer(*arguments), float | int):
@@ -297,8 +297,14 @@ def test_two_mistakes_are_explained(exercise, told):
     doubles = [answer for _, _, answer in pairs(exercise.answer, exercise.known_mistakes)]
     for place in np.random.default_rng(0).choice(len(doubles), 4, replace=False):
         accepted, text = told(exercise, doubles[place], 0)
-        values = [outcome.value for outcome in Trial(exercise, 0).outcomes(doubles[place])]
+        outcomes = list(Trial(exercise, 0).outcomes(doubles[place]))
+        values = [outcome.value for outcome in outcomes]
         if all(isinstance(value, float | int) for value in values) and len(set(values)) == 1:
+            assert not accepted
+            continue
+        if (
+            sum(outcome.value is None for outcome in outcomes) > len(outcomes) / 2
+        ):  # an error or None, which is told
             assert not accepted
             continue
         assert accepted or any(sentence in text for sentence in sentences), text
