@@ -416,6 +416,8 @@ def test_a_second_mistake_that_only_one_word_shows_is_not_told(told):
         lines[1]
         == "On 3 of the 4 wrong cases your answer gives what this mistake gives: Even numbers are odd here."
     )
+    listed = told(exercise, lambda x: ["odd"] if x == 3 else "odd")
+    assert not any("Two mistakes" in line for line in listed)
     halves = make(name="halves", mistakes=MISTAKES, cases=lambda rng: [("a", 1.5), ("b", 2.5), ("c", 3.5)])
     assert "Two mistakes at once." in told(halves, lambda x: 1 + x / 2)
     # Where a number that is near will do, two mistakes come near by chance.
