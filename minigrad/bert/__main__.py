@@ -330,6 +330,8 @@ def predict_command(options: argparse.Namespace) -> None:
             f"{checkpoint} does not say what it has learned: with --task {tasks[0]} these are {len(options.texts)} "
             f"texts, with --task {tasks[1]} a pair"
         )
+    if options.texts and columns_in(options):
+        raise ValueError("--text, --pair and --label name columns of a file, and there is none")
     if options.texts:
         examples = from_texts(tasks[0], options.texts)
     else:
@@ -351,6 +353,8 @@ def predict_command(options: argparse.Namespace) -> None:
     for note in encoded.notes:
         remark(note)
     threshold = options.null_threshold
+    if threshold is not None and examples.task != "qa":
+        raise ValueError(f"--null-threshold is for questions, and the model has learned {examples.task!r}")
     if threshold is not None and math.isnan(threshold):
         raise ValueError("--null-threshold must be a number, got nan")
     if threshold is None and read_latest(options.model, read_task) == OR_NONE:

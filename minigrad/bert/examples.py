@@ -51,7 +51,8 @@ class Examples:
 
 
 def _refuse(path: Path, number: int, line: int, column: str, what: str) -> NoReturn:
-    raise ExampleError(f"{path}, row {number} (line {line}), column {column!r}: {what}")
+    at = f" (line {line})" if line else ""
+    raise ExampleError(f"{path}, row {number}{at}, column {column!r}: {what}")
 
 
 def from_texts(task: str, texts: list[str]) -> Examples:

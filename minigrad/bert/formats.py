@@ -23,7 +23,9 @@ from minigrad.messages import quoted, shown
 from minigrad.text.corpus import read_text
 
 Row = dict[str, Any]
-Rows = Iterator[tuple[int, Row]]  # the line at which each begins, and its values by column
+Rows = Iterator[
+    tuple[int, Row]
+]  # the line at which each begins, 0 if none is known, and its values by column
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _SPACE = re.compile(r"[ \t\n\r]*")  # JSON's
 
@@ -54,8 +56,9 @@ def _table(path: Path, text: str) -> Rows:
     """A table with a header; its separator is the one that the first line has most of, or names (`sep=;`, Excel's)."""
     if named := re.match(r"sep=([,;\t|])\r?\n", text):
         text = "\n" + text[named.end() :]  # so that the lines have their numbers
-    first = text.lstrip("\r\n ").partition("\n")[0]
-    separator = named[1] if named else "\t" if "\t" in first else max(SEPARATORS, key=first.count)
+    first = text.lstrip("\r\n ").partition("\n")[0].strip()
+    most = max("\t,;|", key=first.count)
+    separator = named[1] if named else most if most in first else ","
     # Files with tabs often have quotes that mean nothing, as GLUE's have.
     plain = separator == "\t" and not _is_quoted(text)
     rows = _plain_cells(text) if plain else _quoted_cells(path, text, separator)
@@ -172,7 +175,7 @@ def _answers(answers: list[tuple[Any, Any]]) -> Row:
 
 
 def _questions(path: Path, texts: list[Any]) -> Rows:
-    """Of SQuAD's file: a row for each question. Their number stands for the line, which JSON does not keep."""
+    """Of SQuAD's file: a row for each question, without a line, which JSON does not keep."""
     number = 0
     for place, text in enumerate(texts, start=1):
         try:
@@ -181,7 +184,7 @@ def _questions(path: Path, texts: list[Any]) -> Rows:
                 number += 1
                 answers = [(one["text"], one["answer_start"]) for one in question.get("answers", ())]
                 known = {"id": question.get("id", number), "question": question["question"]}
-                yield number, {**known, "context": context, **_answers(answers)}
+                yield 0, {**known, "context": context, **_answers(answers)}
         except (KeyError, TypeError, AttributeError) as error:
             what = "paragraphs, each with context and qas, and those with question, answers, text and answer_start"
             raise ExampleError(

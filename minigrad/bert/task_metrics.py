@@ -75,8 +75,7 @@ def scores(
     For texts and pairs: the share that is right, and the mean over the classes of their F1 (macro F1). For
     answers: the share that is the same text, and the mean overlap in words, both as in SQuAD's script, of the best of
     several answers. For words: the share that is right, and the F1 of entities if the tags name some, as in seqeval,
-    otherwise macro F1;
-    words that were cut off count as wrong.
+    otherwise macro F1; words that were cut off count as wrong.
     """
     if task == "qa":
         pairs = [(_answers_of(row), one["answer"]) for row, one in zip(rows, predictions, strict=True)]
@@ -163,7 +162,9 @@ def best_threshold(rows: Sequence[dict[str, Any]], predictions: Sequence[dict[st
 
     predictions: with an answer each. Source: Devlin et al. 2019, section 4.3; SQuAD 2.0's script.
     """
-    diffs = np.array([one["null_score_diff"] for one in predictions])
+    diffs = np.array(
+        [one.get("null_score_diff", np.inf) for one in predictions]
+    )  # inf where nothing could be answered
     order = np.argsort(diffs, kind="stable")
     if_answered, if_none = (
         np.array(

@@ -229,6 +229,20 @@ def test_questions_of_which_some_have_no_answer(tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--null-threshold", "1"],
+            "--null-threshold is for questions, and the model has learned 'classify'",
+        ),
+        (["--text", "review"], "--text, --pair and --label name columns of a file, and there is none"),
+    ],
+)
+def test_options_of_a_file_or_of_questions_alone(trained, failing, options, message):
+    assert failing("predict", "--model", str(trained["classify"] / "run"), "a text", *options) == message
+
+
 @pytest.mark.parametrize("task", ENDING)
 def test_info_of_a_fine_tuned_model(trained, task, capsys):
     capsys.readouterr()

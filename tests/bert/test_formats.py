@@ -45,6 +45,18 @@ def test_a_first_line_may_name_the_separator(tmp_path):
     ]
 
 
+def test_a_stray_tab_parts_nothing(tmp_path):
+    assert rows(tmp_path, "rows.csv", "text,label\t\na\tb,c\n") == [(2, {"text": "a\tb", "label": "c"})]
+
+
+def test_a_question_has_no_line(tmp_path):
+    wrong = {"question": "who ?", "answers": [{"text": "mary", "answer_start": 3}]}
+    with pytest.raises(
+        ExampleError, match=r"dev.json, row 1, column 'answer_start': expected where the context has"
+    ):
+        read_examples(write(tmp_path, "dev.json", squad(wrong)))
+
+
 def test_a_table_of_one_column(tmp_path):
     assert rows(tmp_path, "rows.csv", "text\nsome words\n") == [(2, {"text": "some words"})]
 

@@ -87,6 +87,8 @@ def test_the_best_threshold_is_the_best_of_all(seed):
     found = best_threshold(rows, predictions)
     assert f1(found) == pytest.approx(max(map(f1, np.arange(-3, 4, 0.25))))
     assert found not in {one["null_score_diff"] for one in predictions}
+    unread = best_threshold([*rows, rows[0]], [*predictions, {"answer": ""}])  # a context without a token
+    assert f1(unread) == pytest.approx(f1(found))
 
 
 @pytest.mark.no_arrays

@@ -173,9 +173,8 @@ class Suspects:
         """Keep a repair that is no whole one: what is left is a known mistake, or more is right than before."""
         gains, place = self._gained(outcome), repair.mine.place
         right = repair.right.place
-        given = (
-            right.number < 0 and right.piece not in place.piece
-        )  # an argument that has nothing to do with the place
+        # An argument that has nothing to do with the place is no second mistake.
+        given = right.number < 0 and right.piece not in place.piece
         inside = not (place.closed or place.returned or right.closed or given)
         if inside and (mistake := self._left(outcome, lambda case: self.path.outcome([repair], case))):
             # A variable that is right may have to be changed first: its name is in what belongs there.
