@@ -22,7 +22,7 @@ from minigrad.bert.checkpoint import (
 )
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.data import encode_documents, held_out_batches
-from minigrad.bert.examples import IDENTIFIER, INPUTS, OR_NONE, from_texts, have_none, read_examples
+from minigrad.bert.examples import IDENTIFIER, INPUTS, NUMBERS, OR_NONE, from_texts, have_none, read_examples
 from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.info import describe_model
@@ -42,10 +42,10 @@ from minigrad.bert.pretraining import HELD_OUT, Pretraining, prepare
 from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
 from minigrad.bert.story_scores import score_stories
 from minigrad.bert.task_metrics import best_threshold, confusion_table, describe_scores, scores, yardstick
-from minigrad.bert.task_predict import MODELS, predict_examples
-from minigrad.bert.tasks import TaskModel
+from minigrad.bert.task_predict import MODELS, evaluate_examples, predict_examples
+from minigrad.bert.tasks import BertForSequenceClassification, TaskModel
 from minigrad.bert.trained import trained_model
-from minigrad.bert.training import FINETUNING, PRETRAINING, require_positions
+from minigrad.bert.training import PRETRAINING, finetuning_kind, require_positions
 from minigrad.distributed import from_environment
 from minigrad.messages import shown
 from minigrad.stories.floors import Scorer
@@ -155,8 +155,16 @@ def _what_next(run: Pretraining, options: argparse.Namespace) -> list[str]:
 
 
 def evaluate_command(options: argparse.Namespace) -> None:
-    """The held-out figures of a checkpoint, by default on what its run held out."""
+    """The held-out figures of a checkpoint, by default on what its run held out; or of a fine-tuned one, on a file."""
     options.model = _chosen(options.model)
+    if options.data:
+        if options.corpus != DEFAULT_CORPUS or options.held_out is not None or options.seed is not None:
+            raise ValueError("--corpus, --held-out and --seed are of running text, and --data of examples")
+        model, encoded, batch_size = _fine_tuned(options, [], scored=True)
+        _say_how_good(model, encoded, evaluate_examples(model, encoded, batch_size), batch_size, options.data)
+        return
+    if options.task or columns_in(options):
+        raise ValueError("--task, --text, --pair and --label are of examples, and there is no --data")
     checkpoint, config, state = read_latest(options.model, lambda folder: _described(folder, PRETRAINING))
     settings = _evaluation_settings(options, state, config)
     require_positions(settings.max_length, config)
@@ -290,76 +298,92 @@ def _finetune(run: Finetuning, options: argparse.Namespace) -> int:
     say(f"\ntrained to step {run.total_steps:,} in {time.perf_counter() - started:.0f} s")
     checkpoint = latest_checkpoint(run.output)
     if run.best:
-        _say_how_good(run, checkpoint, options.eval)
+        assert run.examples is not None
+        kept = from_pretrained(checkpoint, type(run.model), needs=[""]).model
+        _say_how_good(kept, run.examples, run.best, run.arguments.batch_size, options.eval)
     say(f"saved in {checkpoint}; all losses are in {run.folder.metrics.path}\n\nYour turn:")
     data = typed(str(options.eval or options.data))
     say(f"  {python()} -m minigrad.bert predict --model {typed(str(run.output))} --data {data}")
     return 0
 
 
-def _say_how_good(run: Finetuning, checkpoint: Path, evaluation: str) -> None:
-    """The figures of the model that was kept, and where it errs."""
-    assert run.examples is not None
-    assert run.yardstick is not None
-    kept = from_pretrained(checkpoint, type(run.model), needs=[""]).model
-    say(f"{evaluation}: {run.describe(run.best)}")
-    to_be_none = math.inf if have_none(run.examples.rows) else None  # never
-    predictions = list(predict_examples(kept, run.examples, run.arguments.batch_size, to_be_none))
+def _say_how_good(
+    model: TaskModel, examples: EncodedExamples, figures: dict[str, float], batch_size: int, data: str
+) -> None:
+    """The figures of a model, and where it errs."""
+    beside = yardstick(examples.task, examples.rows)
+    say(f"{data}: {describe_scores(examples.task, figures, beside)}")
+    to_be_none = math.inf if have_none(examples.rows) else None  # never
+    predictions = list(predict_examples(model, examples, batch_size, to_be_none))
     if to_be_none is not None:
-        best = best_threshold(run.examples.rows, predictions)
+        best = best_threshold(examples.rows, predictions)
         say(f"the best F1 there is with predict's --null-threshold {best:.4g}")
-    elif run.examples.task != "qa":
-        say("\n" + "\n".join(confusion_table(run.examples.rows, predictions)) + "\n")
-    if words := run.yardstick.not_beaten(run.best):
+    elif examples.task not in ("qa", *NUMBERS):
+        say("\n" + "\n".join(confusion_table(examples.rows, predictions)) + "\n")
+    if words := beside.not_beaten(figures):
         say(words)
 
 
 def predict_command(options: argparse.Namespace) -> None:
     """What a fine-tuned model predicts for a file's rows, or for texts."""
-    tasks = read_latest(options.model, lambda folder: _learned(folder, options.task))
     if bool(options.texts) == bool(options.data):
         raise ValueError("predict takes either texts or --data FILE")
-    checkpoint, config, state = read_latest(options.model, lambda folder: _described(folder, FINETUNING))
+    model, encoded, batch_size = _fine_tuned(options, options.texts)
+    threshold = options.null_threshold
+    if threshold is not None and encoded.task != "qa":
+        raise ValueError(f"--null-threshold is for questions, and the model has learned {encoded.task!r}")
+    if threshold is not None and math.isnan(threshold):
+        raise ValueError("--null-threshold must be a number, got nan")
+    if threshold is None and read_latest(options.model, read_task) == OR_NONE:
+        threshold = 0.0
+    _print_predictions(model, encoded, batch_size, threshold, bool(options.texts))
+
+
+def _fine_tuned(
+    options: argparse.Namespace, texts: list[str], scored: bool = False
+) -> tuple[TaskModel, EncodedExamples, int]:
+    """A fine-tuned model, the examples that it is to read, and how many at once.
+
+    texts: that were typed; without them the examples are in a file. scored: whether they need the answers.
+    """
+    tasks = read_latest(options.model, lambda folder: _learned(folder, options.task))
+    kind = finetuning_kind(tasks[0])
+    checkpoint, config, state = read_latest(options.model, lambda folder: _described(folder, kind))
     of_run = state.arguments if state else {"max_length": config.max_position_embeddings}
     names = ("batch_size", "max_length")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings = FinetuningArguments(**{**of_run, **given})
     require_positions(settings.max_length, config)
-    if options.texts and len(tasks) > 1 and len(options.texts) > 1:
+    if len(texts) > 1 and len(tasks) > 1:
         raise ValueError(
-            f"{checkpoint} does not say what it has learned: with --task {tasks[0]} these are {len(options.texts)} "
+            f"{checkpoint} does not say what it has learned: with --task {tasks[0]} these are {len(texts)} "
             f"texts, with --task {tasks[1]} a pair"
         )
-    if options.texts and columns_in(options):
+    if texts and columns_in(options):
         raise ValueError("--text, --pair and --label name columns of a file, and there is none")
-    if options.texts:
-        examples = from_texts(tasks[0], options.texts)
+    if texts:
+        examples = from_texts(tasks[0], texts)
     else:
         task = tasks[0] if len(tasks) == 1 else None
-        examples = read_examples(options.data, task, need_targets=False, named=columns_in(options))
+        examples = read_examples(options.data, task, need_targets=scored, named=columns_in(options))
         if examples.task not in tasks:
             raise ValueError(
                 f"{options.data} has the columns of {examples.task!r}, but {checkpoint} has learned {tasks[0]!r}"
             )
-        if examples.task == "classify" and "text_pair" in examples.ignored:
+        if len(INPUTS[examples.task]) == 1 and "text_pair" in examples.ignored:
             remark(f"the model has learned single texts: the column text_pair of {options.data} is not read")
-    kind, needs = MODELS[examples.task], ("bert.pooler.", "classifier.", "qa_outputs.")
-    loaded = read_latest(options.model, lambda folder: from_pretrained(folder, kind, needs=needs))
+    needs = ("bert.pooler.", "classifier.", "qa_outputs.")
+    loaded = read_latest(
+        options.model, lambda folder: from_pretrained(folder, MODELS[examples.task], needs=needs)
+    )
     for note in loaded.notes:
         remark(note)
     tokenizer = _tokenizer(loaded, options.model)
     labels = loaded.model.config.id2label
-    encoded = encode_examples(examples, tokenizer, settings.max_length, labels, to_learn=False)
+    encoded = encode_examples(examples, tokenizer, settings.max_length, labels, to_learn=scored)
     for note in encoded.notes:
         remark(note)
-    threshold = options.null_threshold
-    if threshold is not None and examples.task != "qa":
-        raise ValueError(f"--null-threshold is for questions, and the model has learned {examples.task!r}")
-    if threshold is not None and math.isnan(threshold):
-        raise ValueError("--null-threshold must be a number, got nan")
-    if threshold is None and read_latest(options.model, read_task) == OR_NONE:
-        threshold = 0.0
-    _print_predictions(loaded.model, encoded, settings.batch_size, threshold, bool(options.texts))
+    return loaded.model, encoded, settings.batch_size
 
 
 def _described(checkpoint: Path, kind: RunKind) -> tuple[Path, BertConfig, TrainingState | None]:
@@ -374,7 +398,13 @@ def _learned(checkpoint: Path, asked: str | None) -> list[str]:
     Raises CheckpointError for a model that is not fine-tuned, ValueError where another task is asked for.
     """
     architecture = read_architecture(checkpoint)
-    tasks = [task for task, kind in MODELS.items() if kind.__name__ == architecture]
+    one_score = read_config(checkpoint).num_labels == 1
+    tasks = [
+        task
+        for task, kind in MODELS.items()
+        if kind.__name__ == architecture
+        and (kind is not BertForSequenceClassification or (task in NUMBERS) == one_score)
+    ]
     if not tasks:
         raise CheckpointError(
             f"{checkpoint} is a {shown(architecture, 40) or 'model of no name'}, no fine-tuned model; "
@@ -407,6 +437,8 @@ def _print_predictions(
         elif "tags" in one:
             words = zip(row["tokens"], one["tags"], strict=True)
             say("  ".join(f"{shown(word)} {shown(str(tag))}" for word, tag in words))
+        elif examples.task in NUMBERS:
+            say(f"{one['label']:.4g}")
         elif "answer" in one:
             say(f"{shown(one['answer']) or '(no answer)'}  {one['probability']:.0%}")
         else:
@@ -416,7 +448,7 @@ def _print_predictions(
         beside = yardstick(examples.task, examples.rows)
         figures = scores(examples.task, examples.rows, predictions)
         lines = [f"scores: {describe_scores(examples.task, figures, beside)}"]
-        if examples.task != "qa":
+        if examples.task not in ("qa", *NUMBERS):
             lines += confusion_table(examples.rows, predictions)
         print("\n".join(lines), file=Unfailing(sys.stderr))
 

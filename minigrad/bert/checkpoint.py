@@ -167,9 +167,8 @@ def describe_checkpoint(folder: Path) -> list[str]:
     lines = [f"{folder}: a {name}{opened}", f"weights: {numbers:,} numbers of {dtypes}"]
     if kind.__name__ in ("BertForSequenceClassification", "BertForTokenClassification"):
         learned = f" of the task {shown(task, 40)}" if task else ""
-        lines.append(
-            f"classes{learned}: {', '.join(shown(name, 40) for name in list(config.id2label.values())[:20])}"
-        )
+        names = ", ".join(shown(name, 40) for name in list(config.id2label.values())[:20])
+        lines.append(f"a number{learned}" if config.num_labels == 1 else f"classes{learned}: {names}")
     lines.append(_tokenizer_line(tokenizer))
     return [*lines, *(f"note: {note}" for note in notes)]
 
@@ -231,10 +230,12 @@ def read_task(folder: Path) -> str | None:
     Raises CheckpointError for a model whose scores mean something other than those of `tasks`.
     """
     values = read_json(folder / CONFIG)
-    problem = values.get("problem_type")
-    if problem not in (None, "single_label_classification"):
+    problem, count = values.get("problem_type"), read_config(folder).num_labels
+    expected = "regression" if count == 1 else "single_label_classification"
+    if problem not in (None, expected):
         raise CheckpointError(
-            f"{folder / CONFIG}: problem_type is {quoted(problem)}; expected a model that gives a text one label"
+            f"{folder / CONFIG}: problem_type is {quoted(problem)}, and num_labels {count}; expected a model that "
+            "gives a text one label, or one number"
         )
     task = values.get(TASK)
     return task if isinstance(task, str) else None

@@ -64,7 +64,8 @@ class BertConfig:
     type_vocab_size: rows of the segment table. initializer_range: the standard deviation of initial weights.
     layer_norm_eps: ε of every LayerNorm. pad_token_id: the id of [PAD].
     hidden_act: the activation of the feed-forward layer and of the masked language model's head.
-    id2label: the names of the classes of a classifier, by their numbers 0, 1, 2, …; no part of pre-training.
+    id2label: the names of the classes of a classifier, by their numbers 0, 1, 2, …; no part of pre-training. One alone
+    is that of a number.
 
     Raises ConfigError for sizes that do not fit, or are beyond all reason: above 2³¹ - 1, or 1,000 layers.
     Source: Devlin et al. 2019, section 3 and appendix A.2; defaults of the released `modeling.py`.
@@ -111,7 +112,8 @@ class BertConfig:
     def to_dict(self) -> dict[str, Any]:
         """Hugging Face's `config.json`: the fields, and what is an option there and fixed here.
 
-        The names of the classes are there if they are not the default two.
+        The names of the classes are there if they are not the default two. One alone stands for a number, and
+        `problem_type` says so.
         """
         values = {
             "model_type": "bert",
@@ -120,6 +122,8 @@ class BertConfig:
             "tie_word_embeddings": True,
             **{line.name: getattr(self, line.name) for line in _numbers()},
         }
+        if self.num_labels == 1:
+            values["problem_type"] = "regression"
         if self.id2label != label_names(2):
             values["id2label"] = {str(number): name for number, name in self.id2label.items()}
             values["label2id"] = {name: number for number, name in self.id2label.items()}

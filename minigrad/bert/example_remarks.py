@@ -6,23 +6,37 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from minigrad.bert.examples import INPUTS, Examples, Row, appearance, labels_of
+import numpy as np
+
+from minigrad.bert.examples import INPUTS, NUMBERS, Examples, Row, appearance, labels_of
 from minigrad.messages import shown
 
 MOST_SHOWN = 10  # labels of a list, the most frequent first
 
 
-def label_counts(examples: Examples) -> str:
-    """How often each label occurs, as one line for the reader; of words, not of rows, where words have labels."""
+def describe_labels(examples: Examples) -> str:
+    """How often each label occurs, as one line for the reader; of words, not of rows, where words have labels.
+
+    Of numbers, where they lie.
+    """
+    if examples.task in NUMBERS:
+        numbers = np.array([row["label"] for row in examples.rows])
+        return (
+            f"labels from {numbers.min():.4g} to {numbers.max():.4g}, their mean {numbers.mean():.4g} and their "
+            f"standard deviation {numbers.std():.4g}"
+        )
     counts = _counts(examples)
     listed = [f"{shown(name, 40)} {count:,}" for name, count in counts.most_common(MOST_SHOWN)]
     more = [f"and {len(counts) - MOST_SHOWN:,} more"] if len(counts) > MOST_SHOWN else []
-    return ", ".join([*listed, *more])
+    return f"{len(counts):,} labels: {', '.join([*listed, *more])}"
 
 
 def remarks(train: Examples, held_out: Examples | None) -> Iterator[str]:
     """A line for each thing that makes what is learned, or the score, worth less than it seems."""
-    yield from _labels_that_look_alike(train)
+    if train.task in NUMBERS:
+        yield from _labels_far_apart(train)
+    else:
+        yield from _labels_that_look_alike(train)
     yield from _contradictions(train)
     if held_out is not None:
         known = {_inputs(train, row) for row in train.rows}
@@ -55,6 +69,20 @@ def _labels_that_look_alike(examples: Examples) -> Iterator[str]:
     if len(counts) == len(examples.rows) > 2 and "label" in examples.rows[0]:
         yield (
             f"each row of {examples.path} has a label that no other has: did the columns text and label change places?"
+        )
+
+
+# Measured on 1,500 sentences, three epochs, a model 128 wide: the error is 0.77 of that of the mean alone where the
+# labels' standard deviation is 1, 0.85 where it is 30, 0.93 at 100 and 1.00 at 1,000.
+MOST_APART = 10
+
+
+def _labels_far_apart(examples: Examples) -> Iterator[str]:
+    apart = float(np.std([row["label"] for row in examples.rows]))
+    if apart > MOST_APART:
+        yield (
+            f"the labels' standard deviation is {apart:.4g}, and a step of training is small: divided by "
+            f"{10 ** round(np.log10(apart)):,}, they would be learned sooner"
         )
 
 

@@ -12,19 +12,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from minigrad.bert.config import label_names
 from minigrad.bert.formats import ExampleError, Row, read_rows
 from minigrad.messages import quoted, shown
 
 INPUTS = {
     "classify": ("text",),
     "pairs": ("text", "text_pair"),
+    "regression": ("text",),
+    "similarity": ("text", "text_pair"),
     "qa": ("question", "context"),
     "tag": ("tokens",),
 }
-TARGETS = {"classify": ("label",), "pairs": ("label",), "qa": ("answer", "answer_start"), "tag": ("tags",)}
+TARGETS = {
+    **dict.fromkeys(("classify", "pairs", "regression", "similarity"), ("label",)),
+    "qa": ("answer", "answer_start"),
+    "tag": ("tags",),
+}
 TASKS = tuple(INPUTS)
+NUMBERS = ("regression", "similarity")  # the tasks whose label is a number
+LARGEST_LABEL = 1e9  # whose square is far from the end of float32
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: no file in UTF-8 can hold it
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,18}([.,][0-9]*)?|[.,][0-9]+)([eE][+-]?[0-9]{1,2})?")
 OR_NONE = "qa, or no answer"  # what a model has learned of questions some of which have none
 IDENTIFIER = "id"  # a column that is kept beside those of the task, for who joins by it
 
@@ -84,24 +94,28 @@ def read_examples(
 ) -> Examples:
     """The examples in a file of one of the kinds in `minigrad.bert.formats`.
 
-    task: one of TASKS, which determines the columns; None: the columns determine the task. Of the other
-    columns "id" alone is kept. need_targets: whether the answers must be there. named: by column of ours, what the file
-    calls it, {"text": "review"}. Raises ExampleError; CorpusError for a file that is not UTF-8.
+    task: one of TASKS, which determines the columns; None: the columns determine the task, and labels such as 3.5, not
+    all of them whole, that a number is learned. Of the other columns "id" alone is kept. need_targets: whether the
+    answers must be there. named: by column of ours, what the file calls it, {"text": "review"}. Raises
+    ExampleError; CorpusError for a file that is not UTF-8.
     """
     path = Path(path)
     found = read_rows(path)
-    theirs = _names(path, found[0][1], named or {})
+    theirs = _names(path, found[0][1], named or {}, task)
     found = [(line, _renamed(row, theirs)) for line, row in found]
     first = found[0][1]
-    task = task or _task_of(path, first)
+    task = task or _task_of(path, [row for _, row in found])
     has_targets = need_targets or all(column in first for column in TARGETS[task])
     columns = INPUTS[task] + (TARGETS[task] if has_targets else ())
+    readers = {column: COLUMNS[column] for column in columns}
+    if has_targets and task in NUMBERS:
+        readers["label"] = (f"a number such as 3.5, of at most {LARGEST_LABEL:,.0f}", _number)
     if path.suffix.lower() in (".csv", ".tsv") and task == "tag":
         raise ExampleError(
             f"{path}: tokens and tags are lists, which a table has not: expected .jsonl, .json or .conll"
         )
     rows = [
-        _checked(path, number, line, row, columns, theirs)
+        _checked(path, number, line, row, readers, theirs)
         for number, (line, row) in enumerate(found, start=1)
     ]
     ignored = tuple(column for column in first if column not in (*columns, IDENTIFIER))
@@ -111,10 +125,11 @@ def read_examples(
 def label_numbers(examples: Examples) -> dict[int, str]:
     """The names of the classes by number, in alphabetical order, or that of integers.
 
-    For answers in a text there are none to name. Raises ExampleError for fewer than two.
+    For answers in a text there are none to name, and for numbers there is one score. Raises ExampleError for fewer
+    than two labels that differ.
     """
     if examples.task == "qa":
-        return {0: "LABEL_0", 1: "LABEL_1"}
+        return label_names(2)
     names = {name for row in examples.rows for name in labels_of(row)}
     column = TARGETS[examples.task][0]
     if len(names) < 2:
@@ -122,6 +137,8 @@ def label_numbers(examples: Examples) -> dict[int, str]:
             f"{examples.path}, column {column!r}: expected at least two that differ, "
             f"but all are {quoted(names.pop())}"
         )
+    if examples.task in NUMBERS:
+        return label_names(1)
     whole = all(name.removeprefix("-").isdecimal() and len(name) < 20 for name in names)
     return dict(enumerate(sorted(names, key=lambda name: (int(name), name) if whole else (0, name))))
 
@@ -131,8 +148,8 @@ def have_none(rows: Sequence[Row]) -> bool:
     return any(row.get("answer") == "" for row in rows)
 
 
-def labels_of(row: Row) -> list[str]:
-    """The classes that a row names: one for a text or a pair, one for each word, none for a question."""
+def labels_of(row: Row) -> list[Any]:
+    """The classes, or the number, of a row: one for a text or a pair, one for each word, none for a question."""
     return row["tags"] if "tags" in row else [row["label"]] if "label" in row else []
 
 
@@ -153,14 +170,19 @@ def _is_unseen(character: str) -> bool:
 ALSO = {"sentence": "text", "sentence1": "text", "sentence2": "text_pair", "index": IDENTIFIER}
 
 
-def _names(path: Path, first: Row, named: Mapping[str, str]) -> dict[str, str]:
+# What is learned in place of a class where the labels are numbers on a scale.
+ON_A_SCALE = dict(zip(("classify", "pairs"), NUMBERS, strict=True))
+
+
+def _names(path: Path, first: Row, named: Mapping[str, str], task: str | None) -> dict[str, str]:
     """By our names of columns those of the file, where they differ. named: those that the reader has named."""
+    also = {**ALSO, "score": "label"} if task in (None, *NUMBERS) else ALSO  # of the pairs of STS-B
     for column, theirs in named.items():
         if theirs not in first:
             raise ExampleError(
                 f"{path} has no column {quoted(theirs)} for {column}; there are {_listed(first)}"
             )
-    known = {ours: theirs for theirs, ours in ALSO.items() if theirs in first and ours not in first}
+    known = {ours: theirs for theirs, ours in also.items() if theirs in first and ours not in first}
     return {**known, **named}
 
 
@@ -170,14 +192,25 @@ def _renamed(row: Row, theirs: Mapping[str, str]) -> Row:
     return {ours.get(name, name): value for name, value in row.items() if name in ours or name not in theirs}
 
 
-def _task_of(path: Path, row: Row) -> str:
+def _task_of(path: Path, rows: Sequence[Row]) -> str:
     """The task whose inputs are there; pairs are looked for before single texts."""
+    row = rows[0]
     for task in ("tag", "qa", "pairs", "classify"):
         if all(column in row for column in INPUTS[task]):
-            return task
+            on_a_scale = task in ON_A_SCALE and _are_decimal([row.get("label") for row in rows])
+            return ON_A_SCALE[task] if on_a_scale else task
     needed = "; ".join(f"{', '.join(INPUTS[task] + TARGETS[task])} ({task})" for task in TASKS)
     raise ExampleError(
         f"{path}: its columns are {_listed(row)}; expected {needed}; name others with --text, --pair and --label"
+    )
+
+
+def _are_decimal(labels: Sequence[object]) -> bool:
+    """Whether all are numbers, and some not whole, or floats of JSON."""
+    texts = [str(label).strip() for label in labels]
+    return all(map(_DECIMAL.fullmatch, texts)) and any(
+        isinstance(label, float) or float(text.replace(",", ".")) % 1
+        for label, text in zip(labels, texts, strict=True)
     )
 
 
@@ -189,11 +222,11 @@ def _listed(row: Row) -> str:
 
 
 def _checked(
-    path: Path, number: int, line: int, row: Row, columns: tuple[str, ...], theirs: Mapping[str, str]
+    path: Path, number: int, line: int, row: Row, readers: Mapping[str, Reader], theirs: Mapping[str, str]
 ) -> Row:
     """What a row has in these columns."""
     values: Row = {IDENTIFIER: row[IDENTIFIER]} if IDENTIFIER in row else {}
-    for column in columns:
+    for column, (expected, read) in readers.items():
         name = theirs.get(column, column)
         if (
             column in ("answer", "answer_start") and row.get("answers") == []
@@ -202,7 +235,6 @@ def _checked(
             continue
         if column not in row:
             _refuse(path, number, line, name, f"it is missing; there are {_listed(row)}")
-        expected, read = COLUMNS[column]
         value = read(row[column])
         if value is None:
             _refuse(path, number, line, name, f"expected {expected}, got {quoted(row[column], 60)}")
@@ -236,6 +268,13 @@ def _label(value: object) -> str | None:
     return text and text.strip()
 
 
+def _number(value: object) -> float | None:
+    """A finite number; a table has it as a text."""
+    if isinstance(value, bool) or not _DECIMAL.fullmatch(text := str(value).strip()) or "," in text:
+        return None
+    return float(text) if abs(float(text)) <= LARGEST_LABEL else None
+
+
 def _place(value: object) -> int | None:
     """A count of characters; CSV has it as a text."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
@@ -252,7 +291,8 @@ def _list(read: Callable[[object], Any]) -> Callable[[object], list[Any] | None]
 
 
 # What a column has to hold, in words, and what reads it: None for anything else.
-COLUMNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+Reader = tuple[str, Callable[[Any], Any]]
+COLUMNS: dict[str, Reader] = {
     **dict.fromkeys(("text", "text_pair", "question", "context", "answer"), ("a text", _text)),
     "label": ("a text or an integer", _label),
     "answer_start": ("the number of characters before the answer", _place),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.bert.config import IGNORED
-from minigrad.bert.examples import ExampleError, Examples, Row, appearance, have_none
+from minigrad.bert.examples import NUMBERS, ExampleError, Examples, Row, appearance, have_none
 from minigrad.messages import quoted
 from minigrad.text.normalization import normalize, origins, word_places
 from minigrad.text.tokenizer import SPECIAL_TOKEN, WordPieceTokenizer
@@ -35,7 +35,7 @@ class Features:
 
     input_ids: list[int]
     token_type_ids: list[int]
-    targets: dict[str, int | list[int]] = field(default_factory=dict)
+    targets: dict[str, int | float | list[int]] = field(default_factory=dict)
     places: list[Any] = field(default_factory=list)
     starts: range = range(0)
 
@@ -89,6 +89,7 @@ def encode_examples(
     encoders: dict[str, Callable[..., tuple[list[Features], bool]]] = {
         "classify": _of_texts,
         "pairs": _of_texts,
+        **dict.fromkeys(NUMBERS, _of_texts),
         "qa": partial(_of_question, else_none=have_none(examples.rows)),
         "tag": _of_words,
     }
@@ -97,7 +98,8 @@ def encode_examples(
     owners: list[int] = []
     cut = teaching = windowed = 0
     for number, row in enumerate(examples.rows):
-        _require_known_labels(examples, number, numbers)
+        if examples.task not in NUMBERS:
+            _require_known_labels(examples, number, numbers)
         windows, whole = encode(row, tokenizer, max_length, numbers)
         features += windows
         owners += [number] * len(windows)
@@ -154,7 +156,8 @@ def _of_texts(
     whole = len(encoding) <= max_length
     if not whole:
         encoding = tokenizer.encode(row["text"], row.get("text_pair"), max_length)
-    targets: dict[str, Any] = {"labels": numbers[row["label"]]} if "label" in row else {}
+    label = row.get("label")
+    targets: dict[str, Any] = {} if label is None else {"labels": numbers.get(label, label)}
     return [Features(encoding.input_ids, encoding.token_type_ids, targets)], whole
 
 
@@ -185,7 +188,7 @@ def _of_question(
         end = min(begin + size, len(context))
         ids = [*context[begin:end], tokenizer.sep_token_id]
         shift = before - begin  # from a place in the context to one among the tokens
-        targets: dict[str, int | list[int]] = {}
+        targets: dict[str, int | float | list[int]] = {}
         if "answer" in row:
             whole = bool(answer) and begin <= answer[0] and answer[-1] < end
             elsewhere = 0 if else_none else OUTSIDE

@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from minigrad import random
 from minigrad.bert.checkpoint import config_file, from_pretrained, pretrained_files, read_config
-from minigrad.bert.example_remarks import label_counts, remarks
-from minigrad.bert.examples import INPUTS, OR_NONE, TARGETS, have_none, label_numbers, read_examples
+from minigrad.bert.example_remarks import describe_labels, remarks
+from minigrad.bert.examples import INPUTS, NUMBERS, OR_NONE, TARGETS, have_none, label_numbers, read_examples
 from minigrad.bert.features import EncodedExamples, TaskData, encode_examples, pad
 from minigrad.bert.info import require_memory
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.bert.task_metrics import counted, describe_scores, yardstick
 from minigrad.bert.task_predict import MODELS, evaluate_examples
 from minigrad.bert.tasks import TaskModel
-from minigrad.bert.training import FINETUNING, BertTraining, require_positions
+from minigrad.bert.training import BertTraining, finetuning_kind, require_positions
 from minigrad.distributed import Share, World
 from minigrad.nn import Module
 from minigrad.tensor import Tensor
@@ -49,8 +51,6 @@ class Finetuning(BertTraining):
     Raises what Pretraining raises, for the same reasons, and ValueError for keep="best" without held_out.
     """
 
-    kind = FINETUNING
-
     def __init__(
         self,
         model: TaskModel,
@@ -67,6 +67,7 @@ class Finetuning(BertTraining):
             raise ValueError("keep is 'best', but there are no examples to evaluate the model on")
         size, padding = arguments.batch_size, model.config.pad_token_id
         self.train, self.examples = train, held_out
+        self.kind = finetuning_kind(train.task)
         held = held_out.features if held_out else []
         batches = [pad(held[i : i + size], padding) for i in range(0, len(held), size)]
         super().__init__(arguments, tokenizer, batches, output, train.fingerprint(), None, shares=shares)
@@ -125,8 +126,8 @@ class Finetuning(BertTraining):
 
     @staticmethod
     def _rank(figures: dict[str, float]) -> tuple[float, float]:
-        """The better, the larger: by accuracy, then by loss."""
-        return figures["accuracy"], -figures["loss"]
+        """The better, the larger: by accuracy where there are classes, then by loss."""
+        return figures.get("accuracy", 0.0), -figures["loss"]
 
     def is_due(self, every: int) -> bool:
         """Whether what is done every `every` steps, or once an epoch, is due now; at the end, all is."""
@@ -134,7 +135,7 @@ class Finetuning(BertTraining):
         return super().is_due(every or max(1, self.data.batches_per_epoch // accumulated))
 
     def measure(self) -> dict[str, float]:
-        """Loss, accuracy and F1."""
+        """Loss, and `task_metrics.scores`."""
         assert self.examples is not None
         return evaluate_examples(self.model, self.examples, self.arguments.batch_size)
 
@@ -145,7 +146,8 @@ class Finetuning(BertTraining):
 
     def brief(self, figures: dict[str, float]) -> list[str]:
         """The figures of the last steps as the pieces of a progress bar."""
-        return [f"loss {figures['loss']:.3f}", f"right {figures['accuracy']:.0%}"]
+        right = [f"right {figures['accuracy']:.0%}"] if "accuracy" in figures else []
+        return [f"loss {figures['loss']:.3f}", *right]
 
     def require_memory(self, shares: int) -> None:
         """Raise ValueError if a step in that many shares needs more memory than this machine has."""
@@ -190,10 +192,10 @@ def prepare_finetuning(
     )
     train = read_examples(data, task, named=named)
     held_out = None if evaluation is None else read_examples(evaluation, train.task, named=named)
-    if train.task in ("pairs", "qa") and config.type_vocab_size < 2:
+    if len(INPUTS[train.task]) == 2 and config.type_vocab_size < 2:
         raise ValueError(f"{train.task}: the model knows one kind of segment only (its type_vocab_size is 1)")
     labels = label_numbers(train)
-    folder = RunFolder(output, FINETUNING)
+    folder = RunFolder(output, finetuning_kind(train.task))
     with folder.locked_unless_it_fails():
         folder.to_resume(resume)
         random.manual_seed(settings.seed)
@@ -213,9 +215,13 @@ def prepare_finetuning(
         columns = ", ".join(INPUTS[train.task] + TARGETS[train.task])
         say(f"{train.task} ({columns}): {len(train.rows):,} examples in {data}{to_evaluate}")
         if train.task != "qa":
-            say(f"{len(labels):,} labels: {label_counts(train)}")
+            say(describe_labels(train))
         for note in [*remarks(train, held_out), *(note for one in encoded if one for note in one.notes)]:
             say(f"note: {note}")
+        if (
+            train.task in NUMBERS and "classifier.bias" in loaded.missing
+        ):  # else it walks there from 0, step by step
+            loaded.model.classifier.bias.data[:] = np.mean([row["label"] for row in train.rows])
         return Finetuning(
             loaded.model, loaded.tokenizer, encoded[0], encoded[1], folder, settings, resume, shares
         )

@@ -42,7 +42,7 @@ Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and s
 PROGRAM = "python -m minigrad.bert"
 USAGE = {  # after the program; the options are listed below each
     "pretrain": "pretrain [--corpus TEXT] [--output FOLDER] [--resume] [options]",
-    "evaluate": "evaluate [--model MODEL] [--corpus TEXT] [options]",
+    "evaluate": "evaluate [--model MODEL] [--corpus TEXT | --data FILE] [options]",
     "fill-mask": "fill-mask [--model MODEL] TEXT [--top N] [options]",
     "next-sentence": "next-sentence [--model MODEL] A B [options]",
     "finetune": "finetune [--model MODEL] --data FILE [--eval FILE] [options]",
@@ -86,13 +86,16 @@ Files: .csv and .tsv with a header (commas, semicolons, tabs or bars), .jsonl wi
 list of objects or SQuAD's questions, .conll with a word and its tag a line. Their columns say the task:
   text, label                              classify: a class of a text
   text, text_pair, label                   pairs: a class of two texts
+  text, label                              regression: a number, where labels are such as 3.5
+  text, text_pair, label                   similarity: a number of two texts
   question, context, answer, answer_start  qa: the answer in a text; answer_start counts characters from 0
   tokens, tags                             tag: a tag of each word (lists, or .conll)
 Columns of other names: --text, --pair, --label; GLUE's sentence, sentence1 and sentence2 are known. All rows are
 checked before anything is trained.
 
 With --eval, the model is scored after each epoch: accuracy, beside what the commonest label alone would get, and F1
-(of classes the mean, macro F1; of answers exact match and overlap of words; of tags B-, I- and O the F1 of entities).
+(of classes the mean, macro F1; of answers exact match and overlap of words; of tags B-, I- and O the F1 of entities);
+of numbers the error, beside that of their mean, and the correlations of Pearson and Spearman.
 --keep best keeps the model of the best of these evaluations beside that of the last step. The run's folder gets
 metrics.csv, evaluation.csv and checkpoints that Hugging Face's transformers opens. Ctrl-C saves and stops; the same
 command with --resume goes on bit for bit, also after a kill.
@@ -157,7 +160,9 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     add = add_commands(parser, USAGE)
     _add_pretrain(add("pretrain", "train a model from raw text", PRETRAIN))
-    _add_evaluate(add("evaluate", "held-out losses and accuracies of a checkpoint"))
+    _add_evaluate(
+        add("evaluate", "held-out losses and accuracies of a checkpoint, or scores of a fine-tuned model")
+    )
 
     command = add("fill-mask", "the likeliest pieces for each [MASK] in a text")
     command.add_argument("--model", metavar="MODEL", help=STORED)
@@ -174,11 +179,7 @@ def _make_parser() -> argparse.ArgumentParser:
     command = add("predict", "what a fine-tuned model says of texts", PREDICT)
     command.add_argument("--model", metavar="MODEL", help=MODEL)
     command.add_argument("texts", nargs="*", metavar="TEXT", help="texts, or the two of a pair")
-    command.add_argument(
-        "--task", choices=TASKS, help="what the model has learned (default: what its config.json says)"
-    )
-    command.add_argument("--data", metavar="FILE", help="a file with the columns of the task")
-    _add_columns(command)
+    _add_examples(command, "a file with the columns of the task")
     command.add_argument(
         "--null-threshold",
         type=number,
@@ -249,8 +250,18 @@ def _add_columns(command: argparse.ArgumentParser) -> None:
         )
 
 
+def _add_examples(command: argparse.ArgumentParser, help: str) -> None:
+    """A file for a fine-tuned model."""
+    command.add_argument("--data", metavar="FILE", help=help)
+    command.add_argument(
+        "--task", choices=TASKS, help="what the model has learned (default: what its config.json says)"
+    )
+    _add_columns(command)
+
+
 def _add_evaluate(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", metavar="MODEL", help=STORED)
+    _add_examples(command, "score a fine-tuned model on this file, with the answers in it")
     _add_text(command, None, "was held out; 1 for all (default: the run's)")
     helps = {"batch_size": "pairs a batch", "max_length": "tokens a pair", "seed": "of the split"}
     for name, help in helps.items():

@@ -65,7 +65,7 @@ class FinetuningArguments:
     eval_every: int = setting(0, "steps between evaluations; 0 is once an epoch")
     save_every: int = setting(0, "steps between checkpoints; 0 is once an epoch")
     keep: str = setting(
-        "last", "which model to keep: of the last step, or of the best accuracy", one_of=("last", "best")
+        "last", "which model to keep: of the last step, or of the best evaluation", one_of=("last", "best")
     )
     precision: str = setting(
         "float32",

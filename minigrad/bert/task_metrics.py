@@ -13,7 +13,7 @@ import numpy as np
 
 from minigrad import backend
 from minigrad.bert.config import IGNORED
-from minigrad.bert.examples import labels_of
+from minigrad.bert.examples import NUMBERS, labels_of
 from minigrad.messages import shown
 from minigrad.tensor import Array
 from minigrad.training.epochs import Batch
@@ -26,7 +26,7 @@ class TaskTally(BatchTally):
     A hit is a text, or a word, whose class is right, or an answer whose start and end are right.
     """
 
-    names = ("loss", "hits")
+    names: tuple[str, ...] = ("loss", "hits")
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,10 +52,25 @@ class TaskTally(BatchTally):
         return {"loss": loss / self.count, "accuracy": hits / self.count}
 
 
+class NumberTally(TaskTally):
+    """Squared errors added up over batches, of models that give a text a number."""
+
+    names = ("loss",)
+
+    def sums_of(self, output: Any, batch: Batch) -> list[Array]:
+        """Of one batch: the mean squared error times its texts."""
+        return [output.loss.data.astype("float64") * len(batch["labels"])]
+
+    def means(self) -> dict[str, float]:
+        """The mean squared error."""
+        return {"loss": float(backend.to_numpy(self.sums)[0]) / self.count}
+
+
 def counted(batch: Batch) -> np.ndarray:
     """Which targets of a batch count, as booleans: labels, or the places of answers that were not cut off."""
     if "labels" in batch:
-        return batch["labels"] != IGNORED
+        labels = batch["labels"]
+        return labels != IGNORED if labels.dtype.kind == "i" else np.isfinite(labels)
     return batch["start_positions"] < batch["attention_mask"].shape[1]
 
 
@@ -70,13 +85,17 @@ def _right(logits: Array, labels: np.ndarray) -> Array:
 def scores(
     task: str, rows: Sequence[dict[str, Any]], predictions: Sequence[dict[str, Any]]
 ) -> dict[str, float]:
-    """Two shares of 0 to 1, accuracy and f1, of predictions for rows that have the answers.
+    """Two shares of 0 to 1, accuracy and f1, of predictions for rows that have the answers; of numbers other figures.
 
     For texts and pairs: the share that is right, and the mean over the classes of their F1 (macro F1). For
     answers: the share that is the same text, and the mean overlap in words, both as in SQuAD's script, of the best of
     several answers. For words: the share that is right, and the F1 of entities if the tags name some, as in seqeval,
-    otherwise macro F1; words that were cut off count as wrong.
+    otherwise macro F1; words that were cut off count as wrong. For numbers: error, the root of the mean squared error,
+    and their correlation, pearson and spearman.
     """
+    if task in NUMBERS:
+        right, given = (np.array([one["label"] for one in side]) for side in (rows, predictions))
+        return {"error": float(np.sqrt(((right - given) ** 2).mean())), **correlations(right, given)}
     if task == "qa":
         pairs = [(_answers_of(row), one["answer"]) for row, one in zip(rows, predictions, strict=True)]
         exact = [any(_plain(gold) == _plain(found) for gold in answers) for answers, found in pairs]
@@ -92,6 +111,27 @@ def scores(
         )
         found["f1"] = _f1(len(gold & guessed), len(gold), len(guessed))
     return found
+
+
+def correlations(gold: np.ndarray, guessed: np.ndarray) -> dict[str, float]:
+    """pearson, of two rows of numbers, and spearman, of their ranks: -1 … 1; 0 where all of one are equal.
+
+    Equal numbers share their ranks' mean (Kendall 1938).
+    """
+    return {"pearson": _pearson(gold, guessed), "spearman": _pearson(_ranks(gold), _ranks(guessed))}
+
+
+def _pearson(a: np.ndarray, b: np.ndarray) -> float:
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return 0.0
+    a, b = a - a.mean(), b - b.mean()
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def _ranks(numbers: np.ndarray) -> np.ndarray:
+    _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    ends: np.ndarray = np.cumsum(counts)
+    return (ends - (counts - 1) / 2)[places]
 
 
 def _by_class(
@@ -197,16 +237,19 @@ MOST_CLASSES = 10  # of a table, which has to fit into a terminal
 class Yardstick:
     """What to read scores beside. f1: what the F1 is of. label, share: the commonest label, and what it gets alone.
 
-    Questions have no commonest label, and the share is 0, unless some have no answer.
+    Questions have no commonest label, and the share is 0, unless some have no answer. Numbers have their mean, and
+    error is what that gets alone.
     """
 
     f1: str
     label: str = ""
     share: float = 0.0
+    error: float = 0.0
 
     def not_beaten(self, figures: dict[str, float]) -> str:
         """A sentence if the scores are no better than that of the commonest label; otherwise nothing."""
-        if not self.label or figures["accuracy"] > self.share:
+        beaten = figures["error"] < self.error if "error" in figures else figures["accuracy"] > self.share
+        if not self.label or beaten:
             return ""
         return (
             f"This is no better than the label {shown(self.label, 40)} for everything. Try a higher --learning-rate, "
@@ -219,6 +262,9 @@ def yardstick(task: str, rows: Sequence[dict[str, Any]]) -> Yardstick:
     if task == "qa":
         none = sum(row.get("answer") == "" for row in rows)
         return Yardstick("F1 of words", *(["no answer", none / len(rows)] if none else []))
+    if task in NUMBERS:
+        numbers = np.array([row["label"] for row in rows])
+        return Yardstick("", f"{numbers.mean():.4g}", error=float(numbers.std()))
     names = Counter(name for row in rows for name in labels_of(row))
     ((label, count),) = names.most_common(1)
     return Yardstick("F1 of entities" if _name_entities(rows) else "macro F1", label, count / names.total())
@@ -226,6 +272,11 @@ def yardstick(task: str, rows: Sequence[dict[str, Any]]) -> Yardstick:
 
 def describe_scores(task: str, figures: dict[str, float], beside: Yardstick) -> str:
     """Figures of an evaluation as one line for the reader, with the yardstick; the loss if it is known."""
+    if task in NUMBERS:
+        return (
+            f"error {figures['error']:.3f} (root mean square; the mean alone, {beside.label}: {beside.error:.3f}), "
+            f"Pearson {figures['pearson']:.3f}, Spearman {figures['spearman']:.3f}"
+        )
     loss = f"loss {figures['loss']:.3f}, " if "loss" in figures else ""
     name = "exact match" if task == "qa" else "accuracy"
     alone = (
@@ -237,7 +288,7 @@ def describe_scores(task: str, figures: dict[str, float], beside: Yardstick) -> 
 def confusion_table(rows: Sequence[dict[str, Any]], predictions: Sequence[dict[str, Any]]) -> list[str]:
     """Lines of a table: how often each label was given which, with its F1; of many, the most frequent mistakes.
 
-    For rows of any task but questions. A word that was cut off counts as given none.
+    For rows of classes. A word that was cut off counts as given none.
     """
     gold, guessed = _by_class(rows, predictions)
     f1 = _f1_of_classes(gold, guessed)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import nn
-from minigrad.bert.examples import Row, have_none
+from minigrad.bert.examples import NUMBERS, Row, have_none
 from minigrad.bert.features import EncodedExamples, Features, pad
 from minigrad.bert.task_metrics import TaskTally, scores
 from minigrad.bert.tasks import (
@@ -25,6 +25,7 @@ from minigrad.training.tally import quiet_overflow
 MODELS: dict[str, type[TaskModel]] = {
     "classify": BertForSequenceClassification,
     "pairs": BertForSequenceClassification,
+    **dict.fromkeys(NUMBERS, BertForSequenceClassification),
     "qa": BertForQuestionAnswering,
     "tag": BertForTokenClassification,
 }
@@ -42,9 +43,10 @@ def predict_examples(
     threshold: of questions that may have no answer, from which difference on between the score of none and that of the
     best answer there is none; None: each has one.
 
-    For texts and pairs: label, probability, and the probabilities of all labels. For questions: answer,
-    answer_start (in characters; None if there is none), probability, and with a threshold null_score_diff. For words:
-    tags, None for words that were cut off. Raises ValueError if the model's scores are not finite.
+    For texts and pairs: label, probability, and the probabilities of all labels; or label alone, a number. For
+    questions: answer, answer_start (in characters; None if there is none), probability, and with a threshold
+    null_score_diff. For words: tags, None for words that were cut off. Raises ValueError if the model's scores are not
+    finite.
     """
     features = [dataclasses.replace(one, targets={}) for one in examples.features]
     yield from _run(model, dataclasses.replace(examples, features=features), batch_size, None, threshold)
@@ -112,6 +114,8 @@ def _prediction(
     if task == "tag":
         tags = [names[int(logits[0][place].argmax())] for place in features.places]
         return {"tags": tags + [None] * (len(row["tokens"]) - len(tags))}
+    if task in NUMBERS:
+        return {"label": float(logits[0][0])}
     shares = dict.fromkeys(names.values(), 0.0)
     for number, share in enumerate(_softmax(logits[0])):
         shares[names[number]] += float(share)  # of two classes with one name, both

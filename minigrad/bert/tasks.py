@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minigrad import nn, ops
+from minigrad import backend, nn, ops
 from minigrad.bert.config import IGNORED, BertConfig, label_names
 from minigrad.bert.model import BertModel, integers
 from minigrad.tensor import Array, Tensor
@@ -41,25 +41,39 @@ class QuestionAnsweringModelOutput:
     loss: Tensor | None = None
 
 
-def _with_labels(config: BertConfig, num_labels: int | None) -> BertConfig:
-    """The config with as many classes. Raises ValueError for fewer than two."""
+def _with_labels(config: BertConfig, num_labels: int | None, at_least: int) -> BertConfig:
+    """The config with as many classes. Raises ValueError for fewer than there must be."""
     if num_labels is not None and num_labels != config.num_labels:
-        if num_labels < 2:
-            raise ValueError(f"num_labels must be at least 2, got {num_labels}")
+        if num_labels < at_least:
+            raise ValueError(f"num_labels must be at least {at_least}, got {num_labels}")
         config = config.replace(id2label=label_names(num_labels))
-    if config.num_labels < 2:
-        raise ValueError(f"a classifier needs at least 2 classes, but id2label is {config.id2label}")
+    if config.num_labels < at_least:
+        raise ValueError(
+            f"a classifier of tokens needs at least 2 classes, but id2label is {config.id2label}"
+        )
     return config
 
 
-class BertForSequenceClassification(nn.Module):
-    """BERT and a classifier on the pooler's vector: a class of a text, or of a pair of texts.
+def _numbers(labels: Array, shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers to learn. Raises ValueError naming what came, and the first that is not finite."""
+    numbers = backend.to_numpy(labels)
+    if numbers.dtype.kind not in "iuf" or numbers.shape != shape:
+        raise ValueError(f"labels: expected numbers of shape {shape}, got {numbers.dtype} of {numbers.shape}")
+    if not (finite := np.isfinite(numbers)).all():
+        place = int(finite.argmin())
+        raise ValueError(f"labels: {numbers[place]} at {place} is not finite")
+    return numbers
 
-    num_labels: how many classes; by default those that `config.id2label` names. Raises ValueError for fewer than two.
+
+class BertForSequenceClassification(nn.Module):
+    """BERT and a classifier on the pooler's vector: a class of a text, or of a pair of texts, or a number for it.
+
+    num_labels: how many classes; by default those that `config.id2label` names. One means that the one score is the
+    number. Raises ValueError for none.
     """
 
     def __init__(self, config: BertConfig, num_labels: int | None = None) -> None:
-        self.config = config = _with_labels(config, num_labels)
+        self.config = config = _with_labels(config, num_labels, at_least=1)
         self.bert = BertModel(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels, std=config.initializer_range)
@@ -74,13 +88,24 @@ class BertForSequenceClassification(nn.Module):
         """Scores of the classes, and their cross-entropy in nats, the mean over the batch.
 
         input_ids, attention_mask, token_type_ids: as BertModel takes them. labels (B,): the class of each sequence, or
-        -100 where it does not count. Raises as BertModel does, and ValueError if no label counts.
+        -100 where it does not count. With num_labels = 1 a number for each, and the loss is the mean squared error.
+        Raises as BertModel does, and ValueError if no label counts, or a number is not finite.
         """
-        if labels is not None:
+        is_number = self.config.num_labels == 1
+        if labels is not None and is_number:
+            labels = _numbers(labels, np.shape(input_ids)[:1])
+        elif labels is not None:
             labels = integers("labels", labels, np.shape(input_ids)[:1], self.config.num_labels, IGNORED)
         output = self.bert(input_ids, attention_mask, token_type_ids, rows=np.zeros(0, np.int64))
         logits = self.classifier(self.dropout(output.pooler_output))  # (B, num_labels)
-        loss = None if labels is None else ops.cross_entropy(logits, labels)
+        if labels is None:
+            loss = None
+        elif is_number:
+            scores = logits[:, 0]  # (B,)
+            targets = backend.of(scores.data).asarray(labels, dtype=scores.dtype)
+            loss = ((scores - Tensor.wrap(targets)) ** 2).mean()
+        else:
+            loss = ops.cross_entropy(logits, labels)
         return SequenceClassifierOutput(logits, loss)
 
 
@@ -91,7 +116,7 @@ class BertForTokenClassification(nn.Module):
     """
 
     def __init__(self, config: BertConfig, num_labels: int | None = None) -> None:
-        self.config = config = _with_labels(config, num_labels)
+        self.config = config = _with_labels(config, num_labels, at_least=2)
         self.bert = BertModel(config, add_pooling_layer=False)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels, std=config.initializer_range)

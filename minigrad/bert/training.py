@@ -8,9 +8,10 @@ from typing import Any
 from minigrad import optim
 from minigrad.bert.checkpoint import from_pretrained, pretrained_files
 from minigrad.bert.config import BertConfig
+from minigrad.bert.examples import NUMBERS
 from minigrad.bert.metrics import Tally
 from minigrad.bert.settings import FinetuningArguments, PretrainingArguments
-from minigrad.bert.task_metrics import TaskTally
+from minigrad.bert.task_metrics import NumberTally, TaskTally
 from minigrad.nn import Module
 from minigrad.training.folders import RunKind
 from minigrad.training.loop import Training
@@ -23,6 +24,14 @@ PRETRAINING = RunKind(
 FINETUNING = RunKind(
     "fine-tuning", FinetuningArguments, TaskTally, ("loss", "accuracy"), ("loss", "accuracy", "f1")
 )
+TO_A_NUMBER = RunKind(  # the same, where labels are numbers
+    "fine-tuning", FinetuningArguments, NumberTally, ("loss",), ("loss", "error", "pearson", "spearman")
+)
+
+
+def finetuning_kind(task: str) -> RunKind:
+    """What a run of fine-tuning measures."""
+    return TO_A_NUMBER if task in NUMBERS else FINETUNING
 
 
 def parameter_groups(model: Module, weight_decay: float) -> list[dict[str, Any]]:

@@ -68,7 +68,7 @@ def read_state(checkpoint: Path, kind: RunKind) -> TrainingState:
     found = values.get("arguments")
     if isinstance(found, dict):
         for other in RunKind.known:
-            if other is not kind and found.keys() == _defaults(other).keys():
+            if other.name != kind.name and found.keys() == _defaults(other).keys():
                 raise OtherKindError(f"{path} is of a run of {other.name}, not of {kind.name}")
     _check(path, values, _table(kind))
     _check(path, values["environment"], dict.fromkeys(values["environment"], str), "environment.")

@@ -396,7 +396,8 @@ def test_scores_that_mean_something_else_are_not_read_as_labels(trained, tmp_pat
     model = copied(trained["classify"] / "run", tmp_path / "model")
     config = json.loads((model / "config.json").read_text())
     (model / "config.json").write_text(json.dumps({**config, "problem_type": problem}))
-    assert f"problem_type is '{problem}'; expected a model that gives a text one label" in failing(
+    expected = "expected a model that gives a text one label, or one number"
+    assert f"problem_type is '{problem}', and num_labels {len(config['id2label'])}; {expected}" in failing(
         "predict", "--model", model, "a"
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minigrad.bert.example_remarks import label_counts, remarks
+from minigrad.bert.example_remarks import describe_labels, remarks
 from minigrad.bert.examples import Examples
 
 pytestmark = pytest.mark.no_arrays
@@ -27,11 +27,26 @@ def texts(*pairs: str, name: str = "train.csv") -> Examples:
 
 
 def test_labels_are_counted_the_commonest_first():
-    assert label_counts(texts("a: yes", "b: no", "c: no")) == "no 2, yes 1"
+    assert describe_labels(texts("a: yes", "b: no", "c: no")) == "2 labels: no 2, yes 1"
     tagged = examples("tag", {"tokens": ["a", "b"], "tags": ["O", "O"]}, {"tokens": ["c"], "tags": ["B\x1b"]})
-    assert label_counts(tagged) == "O 2, B\\x1b 1"
+    assert describe_labels(tagged) == "2 labels: O 2, B\\x1b 1"
     many = texts(*(f"a: {number}" for number in range(13)))
-    assert label_counts(many).endswith(", and 3 more")
+    assert describe_labels(many).endswith(", and 3 more")
+    rated = examples("regression", *({"text": "a", "label": number} for number in (0.5, 3.0, 4.0)))
+    assert describe_labels(rated) == (
+        "labels from 0.5 to 4, their mean 2.5 and their standard deviation 1.472"
+    )
+    assert list(remarks(rated, None)) == [
+        "1 texts of train.csv have more than one of the labels, such as 'a'"
+    ]  # and none that look alike
+
+
+def test_numbers_that_are_far_apart():
+    far = examples("regression", *({"text": str(number), "label": 1000.0 * number} for number in range(5)))
+    assert list(remarks(far, None)) == [
+        "the labels' standard deviation is 1414, and a step of training is small: divided by 1,000, they would be "
+        "learned sooner"
+    ]
 
 
 def test_a_file_without_surprises():
@@ -73,7 +88,7 @@ def test_labels_that_look_alike(one, other):
     if one.casefold() != other.casefold():
         assert ascii(one) in remark
         assert ascii(other) in remark
-    assert label_counts(texts(f"a: {one}", f"b: {other}")).endswith(" 1")  # not one label of 2
+    assert describe_labels(texts(f"a: {one}", f"b: {other}")).endswith(" 1")  # not one label of 2
 
 
 def test_labels_that_do_not_look_alike():

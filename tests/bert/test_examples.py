@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from minigrad.bert.examples import ExampleError, from_texts, label_numbers, read_examples
+from minigrad.bert.examples import NUMBERS, ExampleError, from_texts, label_numbers, read_examples
 from minigrad.text.corpus import CorpusError
 
 pytestmark = pytest.mark.no_arrays
@@ -112,6 +112,44 @@ def test_names_of_classes(tmp_path):
         names("a", "a")
 
 
+def test_labels_that_are_numbers(tmp_path):
+    def task(*labels, pair=False, **options):
+        more = {"text_pair": "b"} if pair else {}
+        found = read_examples(
+            jsonl(tmp_path, *({"text": "a", **more, "label": x} for x in labels)), **options
+        )
+        assert label_numbers(found) == ({0: "LABEL_0"} if found.task in NUMBERS else {0: "1", 1: "2"})
+        return found.task, [row["label"] for row in found.rows]
+
+    assert task(1, "2") == ("classify", ["1", "2"])
+    assert task(1, "2", task="regression") == ("regression", [1.0, 2.0])
+    assert task("1", "-2.5e1", " +.5 ") == ("regression", [1.0, -25.0, 0.5])
+    assert task(1.0, 2.0, pair=True) == ("similarity", [1.0, 2.0])  # in JSON they are no integers
+    with pytest.raises(ExampleError, match=r"expected at least two that differ, but all are 2\.5"):
+        task(2.5, 2.5)
+    for label in ("2,5", "1_0", "1e10", "", "nan", True, "1e99", None, "٣"):
+        expected = (
+            "row 2 .line 2., column 'label': expected a number such as 3.5, of at most 1,000,000,000, got "
+        )
+        with pytest.raises(ExampleError, match=expected + re.escape(repr(label))):
+            task(1.5, label, task="regression")
+    with pytest.raises(ExampleError, match=r"expected a number such as 3\.5, .* got '2,5'"):
+        task("1", "2,5")  # no two classes
+
+
+def test_the_pairs_of_sts_b(tmp_path):
+    text = 'index\tsentence1\tsentence2\tscore\n7\tA "plane\tAn aeroplane\t5.0\n8\tA\tB\t0.25\n'
+    examples = read_examples(write(tmp_path, "dev.tsv", text))
+    assert examples.task == "similarity"
+    assert examples.rows == [
+        {"id": "7", "text": 'A "plane', "text_pair": "An aeroplane", "label": 5.0},
+        {"id": "8", "text": "A", "text_pair": "B", "label": 0.25},
+    ]
+    unlabelled = read_examples(write(tmp_path, "test.tsv", text), "pairs", need_targets=False)
+    assert not unlabelled.has_targets  # a score is no class
+    assert unlabelled.ignored == ("score",)
+
+
 # --- What is wrong ---------------------------------------------------------------------------------------
 
 
@@ -138,7 +176,7 @@ def test_names_of_classes(tmp_path):
         ("no.jsonl", '{"text": "a"\n', "no.jsonl, line 1: it is no JSON: "),
         ("no.jsonl", '\n["a", "b"]\n', 'no.jsonl, line 2: expected an object such as {"text": "…", "label": '),
         ("no.jsonl", '{"text": 5, "label": "a"}', "row 1 (line 1), column 'text': expected a text, got 5"),
-        ("no.jsonl", '{"text": "a", "label": 0.5}', "column 'label': expected a text or an integer, got 0.5"),
+        ("no.jsonl", '{"text": "a", "label": "x"}\n{"text": "a", "label": 0.5}', "row 2 (line 2), column 'label': ex"),
         ("no.jsonl", '{"text": "a", "label": true}', "column 'label': expected a text or an integer, got True"),
         ("no.jsonl", '{"text": "a", "label": null}', "column 'label': expected a text or an integer, got None"),
         ("no.jsonl", '{"text": "\\u001b[31m", "label": ""}', "column 'label': expected"),

@@ -52,6 +52,27 @@ def test_it_learns_from_random_weights(tmp_path, task, epochs, accuracy):
     ]
 
 
+def test_it_learns_a_number(tmp_path):
+    train = tiny_task.write(tmp_path / "train.jsonl", tiny_task.rows("regression", 400))
+    dev = tiny_task.write(tmp_path / "dev.jsonl", tiny_task.rows("regression", 50, seed=1))
+    settings = FinetuningArguments(batch_size=16, max_length=40, epochs=6, learning_rate=1e-2, keep="best")
+    model = tiny_task.pretrained(tmp_path / "model")
+    with prepare_finetuning(model, train, settings, tmp_path / "run", evaluation=dev) as run:
+        mean = np.mean([row["label"] for row in run.train.rows])
+        assert backend.to_numpy(run.model.classifier.bias.data) == pytest.approx(mean)  # where it begins
+        figures = run.run([].append)
+    assert figures["error"] == pytest.approx(figures["loss"] ** 0.5)
+    assert figures["error"] < run.yardstick.error / 2
+    assert min(figures["pearson"], figures["spearman"]) > 0.9
+    evaluations = table(tmp_path / "run" / "evaluation.csv")
+    assert list(evaluations[0]) == ["step", "loss", "error", "pearson", "spearman"]
+    assert run.best["loss"] == pytest.approx(min(float(row["loss"]) for row in evaluations), rel=1e-5)
+    assert list(table(tmp_path / "run" / "metrics.csv")[0])[:3] == ["step", "loss", "learning_rate"]
+    learned = prepare_finetuning(tmp_path / "run", train, settings, tmp_path / "more", evaluation=dev)
+    assert learned.measure() == pytest.approx(run.best)  # goes on from its numbers
+    learned.folder.release()
+
+
 def test_the_tables_and_what_is_said(tmp_path):
     with tiny_task.run_in(tmp_path) as run:
         lines = quietly(run)
@@ -276,6 +297,8 @@ def test_the_checkpoint_is_the_model_and_names_the_classes(tmp_path, task):
     expected = {
         "classify": {f"kind {number}" for number in range(6)},
         "pairs": {"next", "other"},
+        "regression": {"LABEL_0"},
+        "similarity": {"LABEL_0"},
         "qa": {"LABEL_0", "LABEL_1"},
         "tag": {"B-person", "B-thing", "O"},
     }

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from minigrad.bert.task_metrics import (
+    NumberTally,
     TaskTally,
     Yardstick,
     best_threshold,
     confusion_table,
+    correlations,
     describe_scores,
     entities,
     macro_f1,
@@ -137,6 +139,35 @@ def test_tags():
 
 
 @pytest.mark.no_arrays
+def test_numbers():
+    rows = [{"label": number} for number in (0.0, 1.0, 2.0, 5.0)]
+    found = scores("similarity", rows, [{"label": number} for number in (1.0, 1.0, 2.0, 3.0)])
+    assert found["error"] == pytest.approx(math.sqrt((1 + 0 + 0 + 4) / 4))
+    beside = yardstick("similarity", rows)
+    assert describe_scores("similarity", {"loss": 1.25, **found}, beside) == (
+        "error 1.118 (root mean square; the mean alone, 2: 1.871), Pearson 0.967, Spearman 0.949"
+    )
+    assert beside.not_beaten(found) == ""
+    assert beside.not_beaten({"error": 1.88}).startswith("This is no better than the label 2 for everything.")
+
+
+@pytest.mark.no_arrays
+@pytest.mark.parametrize("seed", range(5))
+def test_correlations(seed):
+    """With ties: the rank of a number is how many are below it, and half of those that are equal."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 5, 23) / 4
+    b = a * (-1) ** seed + rng.integers(0, 3, 23)
+    ranks = [[sum(x < y for x in row) + sum(x == y for x in row) / 2 for y in row] for row in (a, b)]
+    assert correlations(a, b) == {
+        "pearson": pytest.approx(np.corrcoef(a, b)[0, 1]),
+        "spearman": pytest.approx(np.corrcoef(*ranks)[0, 1]),
+    }
+    assert correlations(a, np.full(23, 0.1)) == {"pearson": 0, "spearman": 0}
+    assert correlations(a, a**3)["spearman"] == pytest.approx(1)
+
+
+@pytest.mark.no_arrays
 def test_scores_in_words():
     figures = {"accuracy": 0.875, "f1": 0.5}
     pairs = yardstick("pairs", [{"label": name} for name in ("no", "yes", "no", "no")])
@@ -203,6 +234,15 @@ def test_the_tally_weighs_batches_by_what_counts_in_them():
     twin = TaskTally()
     twin.load_state_dict(tally.state_dict())
     assert twin.means() == tally.means()
+
+
+def test_the_tally_of_numbers_weighs_batches_by_their_texts():
+    tally = NumberTally()
+    for loss, labels in ((6, [-100.0, 1.0, 2.0]), (2, [0.0])):
+        batch = {"labels": np.array(labels, np.float32), "attention_mask": np.ones((len(labels), 2))}
+        tally.add(SequenceClassifierOutput(tensor(*[[0]] * len(labels)), Tensor(np.float32(loss))), batch)
+    assert tally.means() == {"loss": (3 * 6 + 2) / 4}
+    assert tally.tokens == 8
 
 
 def test_of_an_answer_both_ends_have_to_be_right():

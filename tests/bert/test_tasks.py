@@ -28,6 +28,7 @@ CONFIGS = {
         num_hidden_layers=1, num_attention_heads=1, hidden_size=9, id2label={0: "LABEL_0", 1: "LABEL_1"}
     ),
     "no layer": DRY.replace(num_hidden_layers=0),
+    "a number": DRY.replace(id2label={0: "LABEL_0"}),
     "seven classes": DRY.replace(type_vocab_size=3, id2label=dict(enumerate("abcdefg"))),
 }
 LENGTHS, LENGTH = (11, 2, 7, 3, 9), 11
@@ -44,6 +45,8 @@ def targets(kind: type, config: BertConfig) -> dict[str, np.ndarray]:
     """What each class learns from; some of it does not count."""
     rng = np.random.default_rng(4)
     if kind is BertForSequenceClassification:
+        if config.num_labels == 1:
+            return {"labels": rng.standard_normal(5)}
         return {"labels": np.array([0, 1, -100, config.num_labels - 1, 1])}
     if kind is BertForTokenClassification:
         labels = rng.integers(0, config.num_labels, (5, LENGTH))
@@ -67,6 +70,8 @@ def outputs(output) -> dict:
 @each_kind
 def test_logits_loss_and_every_gradient_equal_transformers(kind, config):
     torch = pytest.importorskip("torch")
+    if kind is not BertForSequenceClassification and config.num_labels == 1:
+        pytest.skip("of texts alone")
     if kind is BertForQuestionAnswering and config.num_labels != 2:
         config = config.replace(id2label={0: "LABEL_0", 1: "LABEL_1"})  # transformers makes as many scores
     model = make_model(config, kind).astype("float64")
@@ -150,10 +155,32 @@ def test_how_many_classes():
     assert model.classifier.weight.shape == (12, 4)
     assert model.config.id2label == {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2", 3: "LABEL_3"}
     assert BertForTokenClassification(DRY, num_labels=3).config.id2label == LABELS
+    with pytest.raises(ValueError, match="num_labels must be at least 1, got 0"):
+        BertForSequenceClassification(DRY, num_labels=0)
     with pytest.raises(ValueError, match="num_labels must be at least 2, got 1"):
-        BertForSequenceClassification(DRY, num_labels=1)
+        BertForTokenClassification(DRY, num_labels=1)
     with pytest.raises(ValueError, match=r"at least 2 classes, but id2label is {0: 'x'}"):
-        BertForSequenceClassification(DRY.replace(id2label={0: "x"}))
+        BertForTokenClassification(DRY.replace(id2label={0: "x"}))
+
+
+def test_one_score_is_a_number():
+    model = make_model(DRY.replace(id2label={0: "LABEL_0"}), BertForSequenceClassification)
+    batch, labels = (
+        inputs(DRY, LENGTHS),
+        np.array([-100, 0.5, 2, 3, 4e3]),
+    )  # a number, not a mark to ignore it
+    with no_grad():
+        output = model(**batch, labels=labels)
+        errors = output.logits.numpy()[:, 0] - labels
+        assert output.loss.item() == pytest.approx((errors**2).mean(), rel=1e-5)
+        assert model(**batch, labels=labels.astype(np.int64)).loss.dtype == np.float32
+        for wrong, message in (
+            (np.zeros((5, 1)), r"expected numbers of shape \(5,\), got float64 of \(5, 1\)"),
+            (np.array(list("abcde")), r"expected numbers of shape \(5,\), got <U1 of \(5,\)"),
+            (np.array([0, 1, np.nan, 3, np.inf]), "labels: nan at 2 is not finite"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                model(**batch, labels=wrong)
 
 
 @pytest.mark.parametrize(

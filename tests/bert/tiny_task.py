@@ -17,7 +17,15 @@ from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.model import BertForPreTraining
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.stories.grammar import Story
-from minigrad.stories.stories import STORIES, draw_pairs, labels, questions, story_tokenizer, tell_stories
+from minigrad.stories.stories import (
+    STORIES,
+    Pair,
+    draw_pairs,
+    labels,
+    questions,
+    story_tokenizer,
+    tell_stories,
+)
 
 SETTING = STORIES["stories"]
 TOKENIZER = story_tokenizer(SETTING)
@@ -44,17 +52,18 @@ def pretrained(folder: Path) -> Path:
 
 def rows(task: str, count: int, seed: int = 0) -> list[dict[str, Any]]:
     """Stories, and what they are examples of: the kind of the thing, whether the halves belong together, …"""
-    if task == "pairs":
-        return [
-            {
-                "text": " ".join(word for sentence in pair.text_a for word in sentence),
-                "text_pair": " ".join(word for sentence in pair.text_b for word in sentence),
-                "label": ["next", "other"][pair.next_sentence_label],
-            }
-            for pair in draw_pairs(SETTING, count, seed)
-        ]
-    make = {"classify": _text, "qa": _question, "tag": _tags}[task]
+    if task in ("pairs", "similarity"):
+        return [_pair(task, pair) for pair in draw_pairs(SETTING, count, seed)]
+    make = {"classify": _text, "regression": _rated, "qa": _question, "tag": _tags}[task]
     return [make(story) for story in tell_stories(SETTING, count, seed)]
+
+
+def _pair(task: str, pair: Pair) -> dict[str, Any]:
+    """Whether the halves belong together, or which share of their words they have in common, from 0 to 5."""
+    first, second = ([word for sentence in half for word in sentence] for half in (pair.text_a, pair.text_b))
+    share = 5 * len({*first} & {*second}) / len({*first} | {*second})
+    label = ["next", "other"][pair.next_sentence_label] if task == "pairs" else round(share, 2)
+    return {"text": " ".join(first), "text_pair": " ".join(second), "label": label}
 
 
 def _words(story: Story) -> list[str]:
@@ -63,6 +72,11 @@ def _words(story: Story) -> list[str]:
 
 def _text(story: Story) -> dict[str, Any]:
     return {"text": " ".join(_words(story)), "label": f"kind {labels(story)['kind']}"}
+
+
+def _rated(story: Story) -> dict[str, Any]:
+    """A number for each kind, from 0.5 to 5.5."""
+    return {"text": " ".join(_words(story)), "label": labels(story)["kind"] + 0.5}
 
 
 def _question(story: Story) -> dict[str, Any]:
