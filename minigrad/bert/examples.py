@@ -228,9 +228,7 @@ def _checked(
     values: Row = {IDENTIFIER: row[IDENTIFIER]} if IDENTIFIER in row else {}
     for column, (expected, read) in readers.items():
         name = theirs.get(column, column)
-        if (
-            column in ("answer", "answer_start") and row.get("answers") == []
-        ):  # SQuAD 2.0's questions without one
+        if column in TARGETS["qa"] and row.get("answers") == []:  # SQuAD 2.0's questions without one
             values[column] = row[column]
             continue
         if column not in row:

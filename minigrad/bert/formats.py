@@ -23,9 +23,7 @@ from minigrad.messages import quoted, shown
 from minigrad.text.corpus import read_text
 
 Row = dict[str, Any]
-Rows = Iterator[
-    tuple[int, Row]
-]  # the line at which each begins, 0 if none is known, and its values by column
+Rows = Iterator[tuple[int, Row]]  # the line at which each begins, 0 if none is known, and its values
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _SPACE = re.compile(r"[ \t\n\r]*")  # JSON's
 
@@ -157,9 +155,7 @@ def _value(path: Path, line: int, text: str, place: int) -> tuple[Any, int]:
 
 def _object(path: Path, line: int, value: Any) -> Row:
     if isinstance(value, dict):
-        answers = value.get(
-            "answers"
-        )  # as Hugging Face's datasets have them: a list of texts, and one of places
+        answers = value.get("answers")  # in Hugging Face's datasets a list of texts, and one of places
         if isinstance(answers, dict) and "answer" not in value:
             pairs = zip(answers.get("text", ()), answers.get("answer_start", ()), strict=False)
             return {**value, **_answers(list(pairs))}
@@ -200,9 +196,7 @@ def _tagged(path: Path, text: str) -> Rows:
     columns, start = 0, 0
     words: list[list[str]] = []
     for line, one in enumerate([*text.split("\n"), ""], start=1):
-        cells = [
-            cell.strip() for cell in (one.split("\t") if "\t" in one else one.split(" ")) if cell.strip()
-        ]
+        cells = [cell.strip() for cell in one.split("\t" if "\t" in one else " ") if cell.strip()]
         if cells and cells[0] != "-DOCSTART-":
             columns, start = columns or len(cells), start or line
             if len(cells) != columns:

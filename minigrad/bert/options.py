@@ -36,6 +36,7 @@ Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and s
     python -m minigrad.bert fill-mask --model runs/reduced "The [MASK] is returned."    your own model
     python -m minigrad.bert finetune --model runs/reduced --data train.csv --output runs/task    a task of your own
     python -m minigrad.bert predict --model runs/task "What a text."     what it says of a new text
+    python -m minigrad.bert compare --model FOLDER "What a text." "Another one."    how alike they are
     python -m minigrad.bert info base                        where BERT-Base's 110 million parameters are
 """
 
@@ -47,6 +48,7 @@ USAGE = {  # after the program; the options are listed below each
     "next-sentence": "next-sentence [--model MODEL] A B [options]",
     "finetune": "finetune [--model MODEL] --data FILE [--eval FILE] [options]",
     "predict": "predict --model MODEL (--data FILE | TEXT …) [options]",
+    "compare": "compare [--model MODEL] (TEXT TEXT … | [TEXT …] --data FILE) [options]",
     "info": "info MODEL [options]",
 }
 NEED_MODEL = ("predict",)
@@ -112,6 +114,18 @@ PREDICT = """\
 What a fine-tuned model says of new texts. Of a file, a line of JSON for each row, with its number in the file, its
 text, and its id if there is a column of that name. Where the file has the answers too, the scores follow on stderr.
 Of typed texts a line each: any number of them for classes and tags, two for pairs, question and context for answers.
+"""
+
+
+COMPARE = """\
+How alike texts are: the cosine of their vectors, each the mean of the last layer's vectors of its tokens. That says
+something of a model that was trained for it, such as all-MiniLM-L6-v2; the folder of one from sentence-transformers
+is read as it is, with [CLS] for the mean where it says so.
+  TEXT TEXT …                the first beside each of the others, the most alike first
+  TEXT … --data FILE         the rows of a file that are most like each text (--top)
+  --data FILE                of a file of pairs each row, as a line of JSON; with labels that are numbers also how they
+                             and the cosines go together
+  --data FILE --vectors OUT  the vectors of a file's texts as an array of NumPy
 """
 
 
@@ -186,9 +200,21 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="SCORE",
         help="how much better than the best answer none has to be (default: 0 if some had none in training)",
     )
-    helps = {"batch_size": "examples a batch", "max_length": "tokens an example"}
-    for name, help in helps.items():
-        command.add_argument(option(name), type=integer, metavar="N", help=f"{help} (default: the run's)")
+    _add_counts(command, batch_size="examples a batch", max_length="tokens an example")
+
+    command = add("compare", "how alike texts are, by the cosines of their vectors", COMPARE)
+    command.add_argument("--model", metavar="MODEL", help=STORED)
+    command.add_argument("texts", nargs="*", metavar="TEXT", help="texts to compare, or to look for")
+    command.add_argument("--data", metavar="FILE", help="a file with a column text, and perhaps text_pair")
+    _add_columns(command)
+    command.add_argument("--top", type=integer, default=5, metavar="N", help="how many rows to show")
+    command.add_argument(
+        "--vectors", metavar="OUT", help="where to write the vectors, a file that ends in .npy"
+    )
+    command.add_argument("--batch-size", type=integer, default=32, metavar="N", help="texts a batch")
+    command.add_argument(
+        "--max-length", type=integer, metavar="N", help="tokens a text (default: the model's positions)"
+    )
 
     _add_info(add("info", "parameters by component, shapes, FLOPs and bytes of a step"))
     return parser
@@ -263,7 +289,10 @@ def _add_evaluate(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", metavar="MODEL", help=STORED)
     _add_examples(command, "score a fine-tuned model on this file, with the answers in it")
     _add_text(command, None, "was held out; 1 for all (default: the run's)")
-    helps = {"batch_size": "pairs a batch", "max_length": "tokens a pair", "seed": "of the split"}
+    _add_counts(command, batch_size="pairs a batch", max_length="tokens a pair", seed="of the split")
+
+
+def _add_counts(command: argparse.ArgumentParser, **helps: str) -> None:
     for name, help in helps.items():
         command.add_argument(option(name), type=integer, metavar="N", help=f"{help} (default: the run's)")
 

@@ -99,7 +99,7 @@ def scores(
     if task == "qa":
         pairs = [(_answers_of(row), one["answer"]) for row, one in zip(rows, predictions, strict=True)]
         exact = [any(_plain(gold) == _plain(found) for gold in answers) for answers, found in pairs]
-        shared = [max(overlap(gold, found) for gold in answers) for answers, found in pairs]
+        shared = [_best_overlap(row, one["answer"]) for row, one in zip(rows, predictions, strict=True)]
         return {"accuracy": float(np.mean(exact)), "f1": float(np.mean(shared))}
     if task != "tag":
         return _of_classes([row["label"] for row in rows], [one["label"] for one in predictions])
@@ -204,22 +204,21 @@ def best_threshold(rows: Sequence[dict[str, Any]], predictions: Sequence[dict[st
     """
     diffs = np.array(
         [one.get("null_score_diff", np.inf) for one in predictions]
-    )  # inf where nothing could be answered
+    )  # inf: nothing to answer with
     order = np.argsort(diffs, kind="stable")
-    if_answered, if_none = (
-        np.array(
-            [
-                max(overlap(gold, found) for gold in _answers_of(row))
-                for row, found in zip(rows, texts, strict=True)
-            ]
-        )
-        for texts in ([one["answer"] for one in predictions], [""] * len(rows))
-    )
-    gains = np.concatenate([[0.0], np.cumsum((if_answered - if_none)[order])])  # with the k lowest answered
+    answered = [
+        _best_overlap(row, one["answer"]) - _best_overlap(row, "")
+        for row, one in zip(rows, predictions, strict=True)
+    ]
+    gains = np.concatenate([[0.0], np.cumsum(np.array(answered)[order])])  # with the k lowest answered
     ends = np.concatenate([[diffs[order[0]] - 1], diffs[order], [diffs[order[-1]] + 1]])
     gains[ends[1:] == ends[:-1]] = -np.inf  # equal ones are answered together
     k = int(gains.argmax())
     return float((ends[k] + ends[k + 1]) / 2)
+
+
+def _best_overlap(row: dict[str, Any], found: str) -> float:
+    return max(overlap(gold, found) for gold in _answers_of(row))
 
 
 def _answers_of(row: dict[str, Any]) -> list[str]:

@@ -145,14 +145,11 @@ def _answer(windows: Sequence[Window], context: str, threshold: float | None) ->
         beside = {"null_score_diff": float(none - totals[best])}
         totals.append(none)
         if beside["null_score_diff"] > threshold:
-            return {
-                "answer": "",
-                "answer_start": None,
-                "probability": float(_softmax(np.array(totals))[-1]),
-                **beside,
-            }
-    begins, ends = spans[best]
+            best = len(spans)
     share = float(_softmax(np.array(totals))[best])
+    if best == len(spans):
+        return {"answer": "", "answer_start": None, "probability": share, **beside}
+    begins, ends = spans[best]
     return {"answer": context[begins:ends], "answer_start": begins, "probability": share, **beside}
 
 

@@ -90,16 +90,3 @@ def alignment_score(weights: np.ndarray, gold: Places) -> float:
     if not found:
         raise ValueError("no word of the target has a gold word in the source")
     return float(np.mean(found))
-
-
-def even_rows(target: int, source: int) -> np.ndarray:
-    """The weights of uniform attention: (T, S), each 1/S."""
-    return np.full((target, source), 1 / source)
-
-
-def diagonal(target: int, source: int) -> np.ndarray:
-    """The weights of attention that goes through the source at one pace: (T, S), a 1 in each row."""
-    weights = np.zeros((target, source))
-    rows = np.arange(target)
-    weights[rows, rows * source // target] = 1
-    return weights

@@ -15,7 +15,6 @@ import pytest
 import tiny_task
 from tiny import checkpoints, contents
 
-from minigrad.bert import __main__ as cli
 from minigrad.bert.__main__ import main
 from minigrad.bert.finetuning import Finetuning
 from minigrad.bert.options import finetuning_settings_in, parse
@@ -108,7 +107,7 @@ def test_finetune_without_an_evaluation_and_with_frozen_encoder(tmp_path, capsys
 
 def test_without_a_model_that_of_the_course_is_taken(tmp_path, monkeypatch, capsys):
     command = finetune(tmp_path)
-    monkeypatch.setattr(cli, "trained_model", lambda: tmp_path / "model")
+    monkeypatch.setattr("minigrad.bert.loading.trained_model", lambda: tmp_path / "model")
     assert main(["finetune", *command[3:]]) == 0
     assert "no model is named: this is the one that came with minigrad" in capsys.readouterr().err
 

@@ -82,7 +82,10 @@ def test_a_command_that_is_none(capsys, command):
         ("fillmask", "did you mean fill-mask?"),
         ("train", "did you mean pretrain?"),
         ("next_sentence", "did you mean next-sentence?"),
-        ("x\x1b[31m", "there are pretrain, evaluate, fill-mask, next-sentence, finetune, predict, info"),
+        (
+            "x\x1b[31m",
+            "there are pretrain, evaluate, fill-mask, next-sentence, finetune, predict, compare, info",
+        ),
     ],
 )
 def test_a_command_with_a_mistake(capsys, typed, help):
