@@ -231,7 +231,9 @@ def compare_command(options: argparse.Namespace) -> None:
     if options.data:
         examples = read_examples(options.data, need_targets=False, named=columns_in(options))
     elif len(texts) < 2 or options.vectors or columns_in(options):
-        raise ValueError("compare takes two texts or more, or --data FILE, perhaps with --vectors and columns")
+        raise ValueError(
+            "compare takes two texts or more, or --data FILE, perhaps with --vectors and columns"
+        )
     else:
         examples, texts = from_texts("classify", texts[1:]), texts[:1]
     model = chosen(options.model)
