@@ -13,15 +13,12 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from minigrad.files import write_atomic
 from minigrad.messages import quoted
 from minigrad.text.normalization import WHITE_SPACE, chunks, normalize, pre_tokenize
 from minigrad.text.wordpiece import CLS, CONTINUES, LONGEST_WORD, MASK, PAD, SEP, SPECIAL_TOKENS, UNK
@@ -250,36 +247,9 @@ class WordPieceTokenizer:
         pieces = map(self.id_to_token, ids)
         return "".join(_tidy(piece if n == 0 else _joined(piece)) for n, piece in enumerate(pieces))
 
-    # --- Files -------------------------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the vocabulary, one piece a line; the file is replaced whole, or left as it was."""
-        write_atomic(path, self.vocab_txt())
-
     def vocab_txt(self) -> bytes:
         """The content of `vocab.txt`: one piece a line, in UTF-8."""
         return "".join(piece + "\n" for piece in self.vocab).encode()
-
-    @classmethod
-    def from_file(
-        cls,
-        path: str | os.PathLike,
-        lower_case: bool = True,
-        strip_accents: bool | None = None,
-        max_input_chars_per_word: int = LONGEST_WORD,
-    ) -> WordPieceTokenizer:
-        """Read a vocabulary such as BERT's `vocab.txt`: one piece a line, the line's number is the id.
-
-        Raises ValueError, with the file's name, for a folder, a pipe or a device, and for what is not UTF-8 or not a
-        vocabulary; OSError for a file that is not there or cannot be read.
-        """
-        if os.path.exists(path) and not os.path.isfile(path):  # a pipe might never end
-            raise ValueError(f"{path} is no file (but a folder, a pipe or a device)")
-        content = Path(path).read_bytes()
-        try:
-            return cls(pieces_of(content), lower_case, strip_accents, max_input_chars_per_word)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
 
 
 # --- How much of two texts is kept -----------------------------------------------------------------------

@@ -17,7 +17,6 @@ from tiny import SMALL
 
 from minigrad.bert.checkpoint import from_pretrained, save_pretrained
 from minigrad.bert.predict import fill_mask, next_sentence
-from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import SPECIAL_TOKENS
 from minigrad.training.reading import CheckpointError, ConfigError
 
@@ -216,14 +215,6 @@ def test_a_vocabulary_with_a_byte_order_mark(saved):
     path = saved / "vocab.txt"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert from_pretrained(saved).tokenizer.vocab == tokenizer().vocab
-    assert WordPieceTokenizer.from_file(path).vocab == tokenizer().vocab
-
-
-def test_a_vocabulary_that_is_no_file(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(ValueError, match=f"^{path} is no file"):
-            WordPieceTokenizer.from_file(path)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """Texts to ids and back, against the oracle, Hugging Face's `tokenizers`, and against stored answers."""
 
-import os
-import re
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -10,10 +7,12 @@ from sample_texts import FEW_TEXTS, HOSTILE, HOSTILE_WORDS, REAL_TEXTS, SETTINGS
 
 import processes
 from minigrad.text import tokenizer as tokenizer_module
-from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.tokenizer import WordPieceTokenizer, pieces_of
 from minigrad.text.wordpiece import SPECIAL_TOKENS, train_wordpiece
 
 pytestmark = pytest.mark.no_arrays
+
+GOOD = "".join(token + "\n" for token in SPECIAL_TOKENS).encode()  # a vocab.txt
 
 
 @pytest.fixture(scope="module")
@@ -317,69 +316,37 @@ def test_bad_vocabularies(vocab, message):
         WordPieceTokenizer(vocab)
 
 
-def test_save_and_load(tmp_path):
-    path = tmp_path / "vocab.txt"
+def test_the_content_of_vocab_txt():
     pieces = [*SPECIAL_TOKENS, "a", "##é", "x\u0085y", "\u2028x", "##\u2029.", "\x1c", "中", "😀"]
-    tokenizer = WordPieceTokenizer(pieces, lower_case=False)
-    tokenizer.save(path)
-    assert path.read_bytes() == "".join(piece + "\n" for piece in pieces).encode()
-    again = WordPieceTokenizer.from_file(
-        str(path), lower_case=False, strip_accents=True, max_input_chars_per_word=7
-    )
-    assert again.vocab == pieces
-    assert (again.lower_case, again.strip_accents, again.max_input_chars_per_word) == (False, True, 7)
-    tokenizer.save(path)  # over the old one
-    assert [file.name for file in tmp_path.iterdir()] == ["vocab.txt"]
+    content = WordPieceTokenizer(pieces, lower_case=False).vocab_txt()
+    assert content == "".join(piece + "\n" for piece in pieces).encode()
+    assert pieces_of(content) == pieces
+    with pytest.raises(UnicodeEncodeError):
+        small_tokenizer("\ud800").vocab_txt()
 
 
-def test_windows_line_ends_and_no_last_line_end(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_bytes("\r\n".join([*SPECIAL_TOKENS, "a"]).encode())
-    assert WordPieceTokenizer.from_file(path).vocab == [*SPECIAL_TOKENS, "a"]
+def test_windows_line_ends_and_no_last_line_end():
+    assert pieces_of("\r\n".join([*SPECIAL_TOKENS, "a"]).encode()) == [*SPECIAL_TOKENS, "a"]
 
 
-def test_an_empty_line_and_a_piece_that_is_there_twice(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL_TOKENS, "a", "", "##b", "a", "", "a \u3000", "c"]), "utf-8")
-    tokenizer = WordPieceTokenizer.from_file(path)
+def test_an_empty_line_and_a_piece_that_is_there_twice():
+    content = "\n".join([*SPECIAL_TOKENS, "a", "", "##b", "a", "", "a \u3000", "c"]).encode()
+    tokenizer = WordPieceTokenizer(pieces_of(content))
     # The last id of "a", white space at its end or not
     assert tokenizer.token_ids("ab a c") == [10, 7, 10, 11]
     assert tokenizer.decode([5, 7, 8, 11]) == "ab a c"
-    tokenizer.save(path)
-    assert WordPieceTokenizer.from_file(path).vocab == tokenizer.vocab
+    assert pieces_of(tokenizer.vocab_txt()) == tokenizer.vocab
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "vocab.txt"
-    small_tokenizer("old").save(path)
-    before = path.read_bytes()
-
-    def broken(*arguments):
-        raise OSError("disk full")
-
-    for name in ("fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, name, broken)
-            with pytest.raises(OSError, match="disk full"):
-                small_tokenizer("new").save(path)
-        assert path.read_bytes() == before
-        assert [file.name for file in tmp_path.iterdir()] == ["vocab.txt"]
-    with pytest.raises(UnicodeEncodeError):
-        small_tokenizer("\ud800").save(path)
-    assert path.read_bytes() == before
-
-
-def test_bad_files(tmp_path):
-    path = tmp_path / "vocab.txt"
-    good = "".join(token + "\n" for token in SPECIAL_TOKENS).encode()
-    for content, message in [
-        (good + b"caf\xe9\n", f"is not UTF-8: .* at byte {len(good) + 3}"),
-        (good + b"a\rb\n", "has a line break"),
-        (good[6:], r"lacks \[PAD\]"),
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (GOOD + b"caf\xe9\n", f"is not UTF-8: .* at byte {len(GOOD) + 3}"),
+        (GOOD + b"a\rb\n", "has a line break"),
+        (GOOD[6:], r"lacks \[PAD\]"),
         (b"", "lacks"),
-    ]:
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match=f"^{re.escape(str(path))}.*{message}"):
-            WordPieceTokenizer.from_file(path)
-    with pytest.raises(FileNotFoundError):
-        WordPieceTokenizer.from_file(tmp_path / "none.txt")
+    ],
+)
+def test_what_is_no_vocabulary(content, message):
+    with pytest.raises(ValueError, match=message):
+        WordPieceTokenizer(pieces_of(content))

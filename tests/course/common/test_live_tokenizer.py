@@ -14,7 +14,7 @@ from sample_texts import HOSTILE, HOSTILE_WORDS, SETTINGS
 from bert_course.common.live_tokenizer import live_tokenizer
 from bert_course.stored import stored
 from minigrad.text.normalization import lower, normalize, pre_tokenize, remove_accents, unicode_tables
-from minigrad.text.tokenizer import WordPieceTokenizer
+from minigrad.text.tokenizer import WordPieceTokenizer, pieces_of
 from minigrad.text.wordpiece import SPECIAL_TOKENS
 
 pytestmark = pytest.mark.no_arrays
@@ -155,7 +155,7 @@ def test_without_a_script_the_pieces_of_the_text_are_there(browser):
 
 
 def test_the_output_is_small():
-    of_library = WordPieceTokenizer.from_file(stored("start") / "vocab.txt")
+    of_library = WordPieceTokenizer(pieces_of((stored("start") / "vocab.txt").read_bytes()))
     assert len(live_tokenizer(of_library, "a")._repr_html_().encode()) < 100_000
 
 
