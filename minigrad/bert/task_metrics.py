@@ -222,9 +222,8 @@ def _best_overlap(row: dict[str, Any], found: str) -> float:
 
 
 def _answers_of(row: dict[str, Any]) -> list[str]:
-    """All that count as right: "" alone for a question without one."""
-    found: list[str] = row.get("answers") or [row["answer"]]
-    return found
+    """All that count as right, but for those that `_plain` leaves nothing of; "" alone for a question without one."""
+    return [answer for answer in row.get("answers") or [row["answer"]] if _plain(answer)] or [""]
 
 
 # --- For the reader --------------------------------------------------------------------------------------

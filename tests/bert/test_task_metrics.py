@@ -57,8 +57,9 @@ def test_answers():
     rows = [{"answer": "The attic"}, {"answer": "four books"}]
     found = scores("qa", rows, [{"answer": "attic!"}, {"answer": "books"}])
     assert found == {"accuracy": 0.5, "f1": pytest.approx((1 + 2 / 3) / 2)}
-    several = [{"answer": "an attic", "answers": ["an attic", "the garden"]}]
+    several = [{"answer": "an attic", "answers": ["an attic", "the garden", "the"]}]
     assert scores("qa", several, [{"answer": "garden"}]) == {"accuracy": 1.0, "f1": 1.0}
+    assert scores("qa", several, [{"answer": ""}]) == {"accuracy": 0.0, "f1": 0.0}  # an article is no answer
 
 
 @pytest.mark.no_arrays
