@@ -168,7 +168,7 @@ def describe_checkpoint(folder: Path) -> list[str]:
     if kind.__name__ in ("BertForSequenceClassification", "BertForTokenClassification"):
         learned = f" of the task {shown(task, 40)}" if task else ""
         names = ", ".join(shown(name, 40) for name in list(config.id2label.values())[:20])
-        lines.append(f"a number{learned}" if config.num_labels == 1 else f"classes{learned}: {names}")
+        lines.append(f"one number{learned}" if config.num_labels == 1 else f"classes{learned}: {names}")
     lines.append(_tokenizer_line(tokenizer))
     return [*lines, *(f"note: {note}" for note in notes)]
 

@@ -47,7 +47,7 @@ def test_predictions_of_numbers(trained, task, capsys):
     assert main(["predict", "--model", run, *texts]) == 0
     assert capsys.readouterr().out == f"{found[0]['label']:.4g}\n"
     assert main(["info", run]) == 0
-    assert f"a number of the task {task}\n" in capsys.readouterr().out
+    assert f"one number of the task {task}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("task", TASKS)

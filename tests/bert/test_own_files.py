@@ -27,7 +27,7 @@ def table(columns: dict[str, str], separator: str) -> Callable[[Rows], str]:
     def text(rows: Rows) -> str:
         lines = [
             separator.join(columns),
-            *(separator.join(row[ours] for ours in columns.values()) for row in rows),
+            *(separator.join(str(row[ours]) for ours in columns.values()) for row in rows),
         ]
         return "\n".join(lines)
 
@@ -69,29 +69,38 @@ def lines(rows: Rows) -> str:
     return "\n".join(map(json.dumps, renamed))
 
 
+def stars(rows: Rows) -> str:
+    return table({"text": "text", "label": "label"}, ",")(
+        [{**row, "label": int(row["label"])} for row in rows]
+    )
+
+
 # By the name of the file: the task that its examples are of, and how they are written.
 FILES: dict[str, tuple[str, Callable[[Rows], str]]] = {
     "book/records/authors/train.csv": ("classify", of_the_course),
     "reviews.csv": ("classify", table({"review": "text", "stars": "label"}, ";")),
     "train.tsv": ("pairs", table({"sentence1": "text", "sentence2": "text_pair", "label": "label"}, "\t")),
     "nli.jsonl": ("pairs", lines),
+    "stars.csv": ("regression", stars),
+    "sts.tsv": ("similarity", table({"sentence1": "text", "sentence2": "text_pair", "score": "label"}, "\t")),
     "rows.json": ("classify", json.dumps),
     "squad.json": ("qa", squad),
     "train.conll": ("tag", conll),
 }
 
 
-def options_on_the_page() -> list[str]:
-    """What the lines of the table run."""
-    _, _, rest = PAGE.read_text(encoding="utf-8").partition("| I have |")
+def options_on_the_page(command: str) -> list[str]:
+    """What the lines of a command's table run."""
+    head = f"| I have | I run `python -m minigrad.bert {command}` with |"
+    _, _, rest = PAGE.read_text(encoding="utf-8").partition(head)
     return re.findall(r"\| `(--data [^`]+)` \|", rest.partition("\n\n")[0])
 
 
 def test_each_kind_of_file_is_on_the_page():
-    assert [shlex.split(options)[1] for options in options_on_the_page()] == list(FILES)
+    assert [shlex.split(options)[1] for options in options_on_the_page("finetune")] == list(FILES)
 
 
-@pytest.mark.parametrize("options", options_on_the_page())
+@pytest.mark.parametrize("options", options_on_the_page("finetune"))
 def test_what_the_page_says_to_run(options, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = shlex.split(options)
@@ -105,3 +114,31 @@ def test_what_the_page_says_to_run(options, tmp_path, monkeypatch, capsys):
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 16
     assert "scores: " in said.err
+    assert main(["evaluate", "--model", "runs/task", *words]) == 0
+    assert capsys.readouterr().out.startswith(f"{words[1]}: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    list(
+        zip(
+            options_on_the_page("compare"),
+            (
+                r"Where does the whale sleep\?(\n +-?[01]\.\d\d  row \d+: .*){5}\n",
+                r'(\{"row": \d+, "text": .*, "text_pair": .*, "similarity": -?[01]\.\d.*\}\n){16}',
+                r"the vectors of 16 texts, 24 numbers each, are in vectors\.npy\n",
+            ),
+            strict=True,
+        )
+    ),
+)
+def test_what_the_page_says_to_compare(options, expected, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(options)
+    task, written = FILES.get(words[1], ("classify", table({"text": "text"}, ",")))
+    Path(words[1]).write_text(written(tiny_task.rows(task, 16)), encoding="utf-8")
+    model = str(tiny_task.pretrained(tmp_path / "model"))
+    assert main(["compare", "--model", model, *words]) == 0
+    said = capsys.readouterr()
+    assert re.fullmatch(expected, said.out)
+    assert ("with the labels: Pearson " in said.err) == (task == "similarity")
