@@ -43,15 +43,10 @@ class QuestionAnsweringModelOutput:
 
 def _with_labels(config: BertConfig, num_labels: int | None, at_least: int) -> BertConfig:
     """The config with as many classes. Raises ValueError for fewer than there must be."""
-    if num_labels is not None and num_labels != config.num_labels:
-        if num_labels < at_least:
-            raise ValueError(f"num_labels must be at least {at_least}, got {num_labels}")
-        config = config.replace(id2label=label_names(num_labels))
-    if config.num_labels < at_least:
-        raise ValueError(
-            f"a classifier of tokens needs at least 2 classes, but id2label is {config.id2label}"
-        )
-    return config
+    count = config.num_labels if num_labels is None else num_labels
+    if count < at_least:
+        raise ValueError(f"num_labels must be at least {at_least}, got {count}")
+    return config if count == config.num_labels else config.replace(id2label=label_names(count))
 
 
 def _numbers(labels: Array, shape: tuple[int, ...]) -> np.ndarray:
