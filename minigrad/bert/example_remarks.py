@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
-from minigrad.bert.examples import INPUTS, NUMBERS, Examples, Row, appearance, labels_of
+from minigrad.bert.examples import DECIMAL, INPUTS, NUMBERS, ON_A_SCALE, Examples, Row, appearance, labels_of
 from minigrad.messages import shown
 
 MOST_SHOWN = 10  # labels of a list, the most frequent first
@@ -36,6 +37,7 @@ def remarks(train: Examples, held_out: Examples | None) -> Iterator[str]:
     if train.task in NUMBERS:
         yield from _labels_far_apart(train)
     else:
+        yield from _numbers_as_classes(train)
         yield from _labels_that_look_alike(train)
     yield from _contradictions(train)
     if held_out is not None:
@@ -83,6 +85,19 @@ def _labels_far_apart(examples: Examples) -> Iterator[str]:
         yield (
             f"the labels' standard deviation is {apart:.4g}, and a step of training is small: divided by "
             f"{10 ** round(np.log10(apart)):,}, they would be learned sooner"
+        )
+
+
+def _numbers_as_classes(examples: Examples) -> Iterator[str]:
+    """Labels such as 4.0, and 4.5 beside "n/a", which are read as classes."""
+    names = [str(row.get("label")) for row in examples.rows]
+    measured = [name for name in names if DECIMAL.fullmatch(name) and re.search("[.,]", name)]
+    if examples.task in ON_A_SCALE and 2 * len(measured) > len(names):
+        others = [name for name in names if not DECIMAL.fullmatch(name)]
+        why = f"{shown(others[0], 40)!r} is no number" if others else "all are whole"
+        yield (
+            f"labels such as {measured[0]} are learned as classes, because {why}; --task {ON_A_SCALE[examples.task]} "
+            "learns numbers"
         )
 
 

@@ -34,7 +34,7 @@ NUMBERS = ("regression", "similarity")  # the tasks whose label is a number
 LARGEST_LABEL = 1e9  # whose square is far from the end of float32
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: no file in UTF-8 can hold it
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-_DECIMAL = re.compile(r"[+-]?([0-9]{1,18}([.,][0-9]*)?|[.,][0-9]+)([eE][+-]?[0-9]{1,2})?")
+DECIMAL = re.compile(r"[+-]?([0-9]{1,18}([.,][0-9]*)?|[.,][0-9]+)([eE][+-]?[0-9]{1,2})?")
 OR_NONE = "qa, or no answer"  # what a model has learned of questions some of which have none
 IDENTIFIER = "id"  # a column that is kept beside those of the task, for who joins by it
 
@@ -109,7 +109,7 @@ def read_examples(
     columns = INPUTS[task] + (TARGETS[task] if has_targets else ())
     readers = {column: COLUMNS[column] for column in columns}
     if has_targets and task in NUMBERS:
-        readers["label"] = (f"a number such as 3.5, of at most {LARGEST_LABEL:,.0f}", _number)
+        readers["label"] = (f"a number such as 3.5, of at most {LARGEST_LABEL:,.0f}", number_of)
     if path.suffix.lower() in (".csv", ".tsv") and task == "tag":
         raise ExampleError(
             f"{path}: tokens and tags are lists, which a table has not: expected .jsonl, .json or .conll"
@@ -208,7 +208,7 @@ def _task_of(path: Path, rows: Sequence[Row]) -> str:
 def _are_decimal(labels: Sequence[object]) -> bool:
     """Whether all are numbers, and some not whole, or floats of JSON."""
     texts = [str(label).strip() for label in labels]
-    return all(map(_DECIMAL.fullmatch, texts)) and any(
+    return all(map(DECIMAL.fullmatch, texts)) and any(
         isinstance(label, float) or float(text.replace(",", ".")) % 1
         for label, text in zip(labels, texts, strict=True)
     )
@@ -266,9 +266,9 @@ def _label(value: object) -> str | None:
     return text and text.strip()
 
 
-def _number(value: object) -> float | None:
+def number_of(value: object) -> float | None:
     """A finite number; a table has it as a text."""
-    if isinstance(value, bool) or not _DECIMAL.fullmatch(text := str(value).strip()) or "," in text:
+    if isinstance(value, bool) or not DECIMAL.fullmatch(text := str(value).strip()) or "," in text:
         return None
     return float(text) if abs(float(text)) <= LARGEST_LABEL else None
 

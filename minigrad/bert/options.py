@@ -40,6 +40,7 @@ Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and s
     python -m minigrad.bert info base                        where BERT-Base's 110 million parameters are
 """
 
+COLUMNS = {"text": "text", "pair": "text_pair", "label": "label"}  # by option, of the files of examples
 PROGRAM = "python -m minigrad.bert"
 USAGE = {  # after the program; the options are listed below each
     "pretrain": "pretrain [--corpus TEXT] [--output FOLDER] [--resume] [options]",
@@ -48,10 +49,10 @@ USAGE = {  # after the program; the options are listed below each
     "next-sentence": "next-sentence [--model MODEL] A B [options]",
     "finetune": "finetune [--model MODEL] --data FILE [--eval FILE] [options]",
     "predict": "predict --model MODEL (--data FILE | TEXT …) [options]",
-    "compare": "compare [--model MODEL] (TEXT TEXT … | [TEXT …] --data FILE) [options]",
+    "compare": "compare --model MODEL (TEXT TEXT … | [TEXT …] --data FILE) [options]",
     "info": "info MODEL [options]",
 }
-NEED_MODEL = ("predict",)
+NEED_MODEL = ("predict", "compare")
 MODEL = "a run's folder or a checkpoint"
 STORED = f"{MODEL} (default: the model that came with minigrad)"
 
@@ -85,11 +86,9 @@ FINETUNE = """\
 Learn a task from examples: the encoder of a pre-trained model goes on learning, with one new layer on it.
 
 Files: .csv and .tsv with a header (commas, semicolons, tabs or bars), .jsonl with an object a line, .json with a
-list of objects or SQuAD's questions, .conll with a word and its tag a line. Their columns say the task:
-  text, label                              classify: a class of a text
-  text, text_pair, label                   pairs: a class of two texts
-  text, label                              regression: a number, where labels are such as 3.5
-  text, text_pair, label                   similarity: a number of two texts
+list of objects or SQuAD's questions, .conll with a word and its tag a line. The columns determine the task:
+  text, label                              classify: a class for a text; regression: a number, if labels are as 3.5
+  text, text_pair, label                   pairs: a class for two texts; similarity: a number
   question, context, answer, answer_start  qa: the answer in a text; answer_start counts characters from 0
   tokens, tags                             tag: a tag of each word (lists, or .conll)
 Columns of other names: --text, --pair, --label; GLUE's sentence, sentence1 and sentence2 are known. All rows are
@@ -118,13 +117,13 @@ Of typed texts a line each: any number of them for classes and tags, two for pai
 
 
 COMPARE = """\
-How alike texts are: the cosine of their vectors, each the mean of the last layer's vectors of its tokens. That says
-something of a model that was trained for it, such as all-MiniLM-L6-v2; the folder of one from sentence-transformers
-is read as it is, with [CLS] for the mean where it says so.
+How alike texts are: the cosine of their vectors, each the mean of the last layer's vectors of its tokens. Use a model
+that was trained for this, such as all-MiniLM-L6-v2; with others the cosine says little. A folder of
+sentence-transformers is read as it is: if its configuration asks for it, the vector of [CLS] takes the mean's place.
   TEXT TEXT …                the first beside each of the others, the most alike first
   TEXT … --data FILE         the rows of a file that are most like each text (--top)
-  --data FILE                of a file of pairs each row, as a line of JSON; with labels that are numbers also how they
-                             and the cosines go together
+  --data FILE                each pair of a file as a line of JSON; if the labels are numbers, also how well the
+                             cosines agree with them
   --data FILE --vectors OUT  the vectors of a file's texts as an array of NumPy
 """
 
@@ -156,7 +155,7 @@ def finetuning_settings_in(options: argparse.Namespace, positions: int) -> Finet
 
 def columns_in(options: argparse.Namespace) -> dict[str, str]:
     """What the files call the columns, by what the tasks call them."""
-    named = {"text": options.text, "text_pair": options.pair, "label": options.label}
+    named = {column: getattr(options, name) for name, column in COLUMNS.items()}
     return {column: theirs for column, theirs in named.items() if theirs is not None}
 
 
@@ -198,12 +197,12 @@ def _make_parser() -> argparse.ArgumentParser:
         "--null-threshold",
         type=number,
         metavar="SCORE",
-        help="how much better than the best answer none has to be (default: 0 if some had none in training)",
+        help="by how much no answer has to score above the best one (default: 0 if some had none in training)",
     )
     _add_counts(command, batch_size="examples a batch", max_length="tokens an example")
 
     command = add("compare", "how alike texts are, by the cosines of their vectors", COMPARE)
-    command.add_argument("--model", metavar="MODEL", help=STORED)
+    command.add_argument("--model", metavar="MODEL", help=MODEL)
     command.add_argument("texts", nargs="*", metavar="TEXT", help="texts to compare, or to look for")
     command.add_argument("--data", metavar="FILE", help="a file with a column text, and perhaps text_pair")
     _add_columns(command)
@@ -213,7 +212,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--batch-size", type=integer, default=32, metavar="N", help="texts a batch")
     command.add_argument(
-        "--max-length", type=integer, metavar="N", help="tokens a text (default: the model's positions)"
+        "--max-length", type=integer, metavar="N", help="tokens a text (default: as many as the model reads)"
     )
 
     _add_info(add("info", "parameters by component, shapes, FLOPs and bytes of a step"))
@@ -270,10 +269,8 @@ def _add_finetune(command: argparse.ArgumentParser) -> None:
 
 
 def _add_columns(command: argparse.ArgumentParser) -> None:
-    for name, column in {"text": "text", "pair": "text_pair", "label": "label"}.items():
-        command.add_argument(
-            f"--{name}", metavar="COLUMN", help=f"the file's column that is the {column} (default: {column})"
-        )
+    for name, column in COLUMNS.items():
+        command.add_argument(f"--{name}", metavar="COLUMN", help=f"what the file calls the column {column}")
 
 
 def _add_examples(command: argparse.ArgumentParser, help: str) -> None:

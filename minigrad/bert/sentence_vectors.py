@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from minigrad import nn
+from minigrad.bert.examples import number_of
 from minigrad.bert.features import Features, pad
 from minigrad.bert.model import BertModel
+from minigrad.bert.task_metrics import correlations
 from minigrad.messages import quoted
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.training.reading import CheckpointError, is_there, read_json
@@ -56,6 +58,12 @@ def embed(
     if not np.isfinite(vectors).all():
         raise ValueError("the model's vectors are not finite (nan or inf): its weights are too large")
     return vectors, len(cut)
+
+
+def agreement(labels: Sequence[object], cosines: np.ndarray) -> dict[str, float] | None:
+    """How well cosines agree with labels: pearson and spearman; None where one of the labels is no number."""
+    numbers = [number_of(label) for label in labels]
+    return None if None in numbers else correlations(np.array(numbers, np.float64), cosines)
 
 
 def read_pooling(folder: Path) -> tuple[str, int | None]:

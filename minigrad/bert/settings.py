@@ -54,7 +54,9 @@ class FinetuningArguments:
     epochs: int = setting(3, "passes over the examples", at_least=1)
     batch_size: int = setting(32, "examples a micro-batch", at_least=1)
     max_length: int = setting(128, "tokens an example", at_least=3)
-    learning_rate: float = setting(0.0, "the peak; 0 is by the model's width: 1.8e-3 at 128, 5e-5 at 768")
+    learning_rate: float = setting(
+        0.0, "the peak; 0 leaves it to the model's width: 1.8e-3 for 128, 5e-5 for 768"
+    )
     warmup_share: float = setting(0.1, "share of the steps in which the rate rises, before it falls")
     weight_decay: float = setting(0.01, "of AdamW, not on biases and LayerNorms")
     max_grad_norm: float = setting(1.0, "where the gradients' joint norm is clipped", positive=True)

@@ -21,8 +21,8 @@ from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.loading import chosen, described, load
 from minigrad.bert.model import BertModel
-from minigrad.bert.options import columns_in, finetuning_settings_in
-from minigrad.bert.sentence_vectors import embed, read_pooling, unit
+from minigrad.bert.options import COLUMNS, columns_in, finetuning_settings_in
+from minigrad.bert.sentence_vectors import agreement, embed, read_pooling, unit
 from minigrad.bert.settings import FinetuningArguments
 from minigrad.bert.task_metrics import best_threshold, confusion_table, describe_scores, scores, yardstick
 from minigrad.bert.task_predict import MODELS, evaluate_examples, predict_examples
@@ -79,8 +79,11 @@ def _finetune(run: Finetuning, options: argparse.Namespace) -> int:
         kept = from_pretrained(checkpoint, type(run.model), needs=[""]).model
         _say_how_good(kept, run.examples, run.best, run.arguments.batch_size, options.eval)
     say(f"saved in {checkpoint}; all losses are in {run.folder.metrics.path}\n\nYour turn:")
-    data = typed(str(options.eval or options.data))
-    say(f"  {python()} -m minigrad.bert predict --model {typed(str(run.output))} --data {data}")
+    words = ["--model", str(run.output), "--data", str(options.eval or options.data)]
+    words += [
+        word for name in COLUMNS if (theirs := getattr(options, name)) for word in (f"--{name}", theirs)
+    ]
+    say(f"  {python()} -m minigrad.bert predict {' '.join(map(typed, words))}")
     return 0
 
 
@@ -236,7 +239,6 @@ def compare_command(options: argparse.Namespace) -> None:
         )
     else:
         examples, texts = from_texts("classify", texts[1:]), texts[:1]
-    model = chosen(options.model)
     inputs, rows, top = INPUTS[examples.task], examples.rows, options.top if options.data else None
     are_pairs, path = len(inputs) == 2, Path(options.vectors or "x.npy")
     if inputs[0] != "text":
@@ -252,8 +254,8 @@ def compare_command(options: argparse.Namespace) -> None:
         raise ValueError(
             "expected a --top of at least 1, and --vectors with a name.npy in a folder that is there"
         )
-    pooling, longest = read_latest(model, read_pooling)
-    bert, tokenizer = load(model, kind=BertModel)
+    pooling, longest = read_latest(options.model, read_pooling)
+    bert, tokenizer = load(options.model, kind=BertModel)
     positions = bert.config.max_position_embeddings
     length = min(longest or positions, positions) if options.max_length is None else options.max_length
     settings = FinetuningArguments(batch_size=options.batch_size, max_length=length)
@@ -264,11 +266,10 @@ def compare_command(options: argparse.Namespace) -> None:
         remark(f"{cut} of {len(every)} texts are longer than {length} tokens: their ends are cut off")
     asked, found = unit(vectors[: len(texts)]), unit(vectors[len(texts) :])
     if are_pairs:
-        pairs = [{"label": float(cosine)} for cosine in (found[::2] * found[1::2]).sum(axis=1)]
-        for number, (row, pair) in enumerate(zip(rows, pairs, strict=True), start=1):
-            _print_row(number, row, inputs, {"similarity": pair["label"]})
-        if examples.task in NUMBERS:
-            figures = scores(examples.task, rows, pairs)
+        cosines = (found[::2] * found[1::2]).sum(axis=1)
+        for index, cosine in enumerate(cosines.tolist()):
+            _print_row(index + 1, rows[index], inputs, {"similarity": cosine})
+        if figures := agreement([row.get("label") for row in rows], cosines):
             remark(f"with the labels: Pearson {figures['pearson']:.3f}, Spearman {figures['spearman']:.3f}")
     for text, cosines in zip(texts, asked @ found.T, strict=True):
         say(shown(text))

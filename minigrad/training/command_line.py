@@ -170,7 +170,8 @@ def parse_options(
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _require_a_command(parser, arguments, list(commands))
     options, rest = parser.parse_known_args(arguments)
-    _require_model_by_its_name(parser, arguments, options, rest, options.command in need_model)
+    if options.command in need_model and options.model is None:
+        parser.error(f"{options.command} needs --model, a run's folder or a checkpoint")
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}{_perhaps(options, rest)}")
     # Until Python 3.12, argparse makes an empty list of `--steps=--`.
@@ -196,41 +197,14 @@ def _require_a_command(
 WORDS = ("text", "second", "a", "b", "texts")  # what stands without an option's name
 
 
-def _require_model_by_its_name(
-    parser: argparse.ArgumentParser,
-    arguments: Sequence[str],
-    options: argparse.Namespace,
-    rest: Sequence[str],
-    needed: bool,
-) -> None:
-    """Exit with the same command and --model where a word before the texts was meant for a model, as it once was."""
-    if getattr(options, "model", "") is not None or any(one.startswith("-") for one in rest):
-        return
-    words = [word for name in WORDS for word in _listed(getattr(options, name, None))]
-    words += rest
-    if words and len(rest) < 2 and (rest or needed or _looks_like_a_folder(words[0])):
-        place = arguments.index(words[0], 1)
-        others = [*arguments[1:place], *arguments[place + 1 :]]
-        command = " ".join(map(typed, [options.command, "--model", words[0], *others]))
-        parser.error(f"a model is named by --model; if {shown(words[0], 40)} is one: {parser.prog} {command}")
-    if needed:
-        parser.error(f"{options.command} needs --model, a run's folder or a checkpoint")
-
-
-def _listed(value: list[str] | str | None) -> list[str]:
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _looks_like_a_folder(word: str) -> bool:
-    return os.path.isdir(word) or (os.sep in word and not any(map(str.isspace, word)))
-
-
 def _perhaps(options: argparse.Namespace, rest: Sequence[str]) -> str:
-    """The option that was perhaps meant by the first of those left over, as the end of a sentence."""
+    """The option that was perhaps meant by what is left over, as the end of a sentence."""
     written = next((one.split("=")[0] for one in rest if one.startswith("--")), "")
     named = [option(name) for name in sorted(vars(options)) if name not in (*WORDS, "command")]
     near = difflib.get_close_matches(written, named, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    if near or written or getattr(options, "model", "") is not None:
+        return f"; did you mean {near[0]}?" if near else ""
+    return "; a model is named by --model"
 
 
 # --- Running a command -----------------------------------------------------------------------------------

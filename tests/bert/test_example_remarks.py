@@ -49,6 +49,22 @@ def test_numbers_that_are_far_apart():
     ]
 
 
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        (["4.0", "5.0", "3.0"], "all are whole"),
+        (["4.5", "3.5", "n/a"], "'n/a' is no number"),
+        (["4", "5", "3"], None),
+    ],
+)
+def test_numbers_that_are_learned_as_classes(labels, why):
+    notes = list(remarks(texts(*(f"{label}: {label}" for label in [*labels, labels[0]])), None))
+    said = (
+        f"labels such as {labels[0]} are learned as classes, because {why}; --task regression learns numbers"
+    )
+    assert notes == ([said] if why else [])
+
+
 def test_a_file_without_surprises():
     assert list(remarks(texts("a: yes", "b: no", "c: no", "c: no"), texts("d: no", name="dev.csv"))) == []
 

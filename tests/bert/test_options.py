@@ -100,11 +100,12 @@ def test_a_command_with_a_mistake(capsys, typed, help):
 @pytest.mark.parametrize(
     ("command", "rest"),
     [
-        (["fill-mask", "model", "text", "more"], "text more"),
+        (["fill-mask", "--model", "x", "text", "more"], "more"),
+        (["fill-mask", "runs/mine", "An [MASK]."], "An [MASK].; a model is named by --model"),
         (["fill-mask", "text", "--tap", "3"], "--tap 3; did you mean --top?"),
         (["fill-mask", "text", "--zzz=3"], "--zzz=3"),
         (["pretrain", "--warmup-stepss=3"], "--warmup-stepss=3; did you mean --warmup-steps?"),
-        (["next-sentence", "model", "a", "b", "c"], "b c"),
+        (["next-sentence", "mine", "a", "b"], "b; a model is named by --model"),
         (["info", "base", "large"], "large"),
         (["pretrain", "runs/reduced"], "runs/reduced"),
     ],
@@ -113,30 +114,6 @@ def test_what_is_too_much_is_named(capsys, command, rest):
     with pytest.raises(SystemExit):
         main(command)
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"error: unrecognized arguments: {rest}")
-
-
-@pytest.mark.parametrize(
-    ("command", "meant"),
-    [
-        (["fill-mask", "runs/mine", "An [MASK]."], "fill-mask --model runs/mine 'An [MASK].'"),
-        (["fill-mask", "runs/mine", "--top", "3", "An [MASK]."], "fill-mask --model runs/mine --top 3 'An [MASK].'"),
-        (["fill-mask", "--top=3", "mine", "An [MASK]."], "fill-mask --model mine --top=3 'An [MASK].'"),
-        (["next-sentence", "mine", "A b.", "C."], "next-sentence --model mine 'A b.' C."),
-        (["evaluate", "mine", "--corpus", "stories"], "evaluate --model mine --corpus stories"),
-        (["finetune", "mine", "--data", "x.csv"], "finetune --model mine --data x.csv"),
-        (["predict", "mine", "A text.", "Another."], "predict --model mine 'A text.' Another."),
-        (["predict", "mine", "--data", "x.csv"], "predict --model mine --data x.csv"),
-    ],
-)  # fmt: skip
-def test_a_model_without_its_option_is_told_the_same_command_with_it(capsys, tmp_path, command, meant):
-    """As it was written once. {}: a folder that there is."""
-    with pytest.raises(SystemExit) as stopped:
-        main([word.format(tmp_path) for word in command])
-    assert stopped.value.code == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.endswith(f": python -m minigrad.bert {meant.format(tmp_path)}")
-    assert "a model is named by --model" in error
-    parse(shlex.split(error.partition("minigrad.bert: error: ")[2].partition("python -m minigrad.bert ")[2]))
 
 
 @pytest.mark.parametrize("command", ["pretrain", "finetune"])

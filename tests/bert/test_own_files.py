@@ -109,8 +109,11 @@ def test_what_the_page_says_to_run(options, tmp_path, monkeypatch, capsys):
     Path(words[1]).write_text(written(tiny_task.rows(task, 16)), encoding="utf-8")
     model = str(tiny_task.pretrained(tmp_path / "model"))
     assert main(["finetune", "--model", model, "--output", "runs/task", *words, *SHORT]) == 0
-    assert f"{task} (" in capsys.readouterr().out
-    assert main(["predict", "--model", "runs/task", *words]) == 0
+    told = capsys.readouterr().out
+    assert f"{task} (" in told
+    command = shlex.split(told.partition("Your turn:\n")[2])
+    assert command[1:4] == ["-m", "minigrad.bert", "predict"]
+    assert main(command[3:]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 16
     assert "scores: " in said.err

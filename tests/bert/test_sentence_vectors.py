@@ -170,6 +170,8 @@ def test_pairs_of_a_file(folder, tmp_path, capsys):
     np.testing.assert_allclose([one["similarity"] for one in found], cosines, rtol=1e-4)
     pearson = np.corrcoef(cosines, [row["label"] for row in rows])[0, 1]
     assert f"with the labels: Pearson {pearson:.3f}, Spearman " in err
+    whole = tiny_task.write(tmp_path / "whole.csv", [{**row, "label": int(row["label"] * 9)} for row in rows])
+    assert "with the labels: Pearson " in said(capsys, "--model", folder, "--data", whole)[1]
     data = tiny_task.write(tmp_path / "classes.jsonl", tiny_task.rows("pairs", 3))
     assert "Pearson" not in said(capsys, "--model", folder, "--data", data)[1]
 

@@ -187,7 +187,7 @@ def test_mistakes_in_training(run, tmp_path, failing):
         (["translate"], "translate needs --model, a run's folder or a checkpoint"),
         (["translate", "x", "--beam", "--x"], "--beam"),
         (["train", "--model=lstm"], ": python -m minigrad.seq2seq train --architecture=lstm\n"),
-        (["translate", "runs/x", "a b", "c"], ".seq2seq translate --model runs/x 'a b' c\n"),
+        (["translate", "runs/x", "a b", "c"], "translate needs --model, a run's folder or a checkpoint"),
     ],
 )
 def test_what_is_no_option(capsys, command, message):
