@@ -67,6 +67,8 @@ class Finetuning(BertTraining):
             raise ValueError("keep is 'best', but there are no examples to evaluate the model on")
         size, padding = arguments.batch_size, model.config.pad_token_id
         self.train, self.examples = train, held_out
+        if train.task in NUMBERS:
+            self.unit = float(np.std([row["label"] for row in train.rows]))
         self.kind = finetuning_kind(train.task)
         held = held_out.features if held_out else []
         batches = [pad(held[i : i + size], padding) for i in range(0, len(held), size)]
@@ -95,7 +97,7 @@ class Finetuning(BertTraining):
     def forward(self, model: Module, share: Share) -> tuple[Any, Tensor]:
         """What a model makes of a share of a batch, and its part of the loss of the whole batch."""
         output = model(**share.batch)
-        return output, output.loss * share.weight(counted(share.whole))
+        return output, output.loss * (share.weight(counted(share.whole)) / self.unit**2)
 
     def model_files(self) -> dict[str, bytes]:
         """The files of model and tokenizer in a checkpoint, by name; config.json names the task."""
@@ -218,10 +220,12 @@ def prepare_finetuning(
             say(describe_labels(train))
         for note in [*remarks(train, held_out), *(note for one in encoded if one for note in one.notes)]:
             say(f"note: {note}")
-        if (
-            train.task in NUMBERS and "classifier.bias" in loaded.missing
-        ):  # else it walks there from 0, step by step
-            loaded.model.classifier.bias.data[:] = np.mean([row["label"] for row in train.rows])
+        if train.task in NUMBERS and "classifier.bias" in loaded.missing:
+            numbers = np.array(
+                [row["label"] for row in train.rows]
+            )  # from 0 it would take many steps to them
+            loaded.model.classifier.bias.data[:] = numbers.mean()
+            loaded.model.classifier.weight.data *= np.float32(numbers.std())
         return Finetuning(
             loaded.model, loaded.tokenizer, encoded[0], encoded[1], folder, settings, resume, shares
         )

@@ -34,18 +34,23 @@ def finetuning_kind(task: str) -> RunKind:
     return TO_A_NUMBER if task in NUMBERS else FINETUNING
 
 
-def parameter_groups(model: Module, weight_decay: float) -> list[dict[str, Any]]:
+def parameter_groups(
+    model: Module, weight_decay: float, lr: float | None = None, unit: float = 1.0
+) -> list[dict[str, Any]]:
     """The parameters for AdamW: biases and LayerNorms without decay, as in the released `optimization.py`.
 
-    Those that require no gradient are left out.
+    lr, unit: the rate, and the unit of the numbers that a classifier gives: its rate is lr times that, since a step of
+    Adam is as large as the rate. Parameters that require no gradient are left out.
     """
-    decayed: list[Any] = []
-    plain: list[Any] = []
+    groups: dict[tuple[float, float], list[Any]] = {}
     for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            continue
-        (plain if name.endswith("bias") or "LayerNorm" in name else decayed).append(parameter)
-    return [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
+        if parameter.requires_grad:
+            decay = 0.0 if name.endswith("bias") or "LayerNorm" in name else weight_decay
+            groups.setdefault((decay, unit if name.startswith("classifier.") else 1.0), []).append(parameter)
+    return [
+        {"params": those, "weight_decay": decay / own, **({} if lr is None else {"lr": lr * own})}
+        for (decay, own), those in groups.items()
+    ]
 
 
 def require_positions(max_length: int, config: BertConfig) -> None:
@@ -57,7 +62,9 @@ def require_positions(max_length: int, config: BertConfig) -> None:
 
 
 class BertTraining(Training):
-    """A run that trains a BERT: Pretraining or Finetuning."""
+    """A run that trains a BERT: Pretraining or Finetuning. unit: of the labels, where they are numbers."""
+
+    unit = 1.0
 
     @property
     def learning_rate(self) -> float:
@@ -66,7 +73,7 @@ class BertTraining(Training):
 
     def optimizer_and_schedule(self, warmup_steps: int) -> tuple[optim.Optimizer, optim.Schedule]:
         """AdamW, a linear rise and a linear fall (Devlin et al. 2019, appendix A.2)."""
-        groups = parameter_groups(self.model, self.arguments.weight_decay)
+        groups = parameter_groups(self.model, self.arguments.weight_decay, self.learning_rate, self.unit)
         adamw = optim.AdamW(groups, lr=self.learning_rate, eps=1e-6)
         return adamw, optim.LinearWarmupDecay(adamw, warmup_steps, self.total_steps)
 

@@ -41,14 +41,6 @@ def test_labels_are_counted_the_commonest_first():
     ]  # and none that look alike
 
 
-def test_numbers_that_are_far_apart():
-    far = examples("regression", *({"text": str(number), "label": 1000.0 * number} for number in range(5)))
-    assert list(remarks(far, None)) == [
-        "the labels' standard deviation is 1414, and a step of training is small: divided by 1,000, they would be "
-        "learned sooner"
-    ]
-
-
 @pytest.mark.parametrize(
     ("labels", "why"),
     [

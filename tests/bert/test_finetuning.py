@@ -52,9 +52,19 @@ def test_it_learns_from_random_weights(tmp_path, task, epochs, accuracy):
     ]
 
 
-def test_it_learns_a_number(tmp_path):
-    train = tiny_task.write(tmp_path / "train.jsonl", tiny_task.rows("regression", 400))
-    dev = tiny_task.write(tmp_path / "dev.jsonl", tiny_task.rows("regression", 50, seed=1))
+@pytest.mark.parametrize(("times", "plus"), [(1, 0), (0.01, 0), (1000, 50_000)])
+def test_it_learns_a_number(tmp_path, times, plus):
+    """In whatever unit: a price, or a probability."""
+    train, dev = (
+        tiny_task.write(
+            tmp_path / f"{name}.jsonl",
+            [
+                {**row, "label": row["label"] * times + plus}
+                for row in tiny_task.rows("regression", count, seed)
+            ],
+        )
+        for name, count, seed in (("train", 400, 0), ("dev", 50, 1))
+    )
     settings = FinetuningArguments(batch_size=16, max_length=40, epochs=6, learning_rate=1e-2, keep="best")
     model = tiny_task.pretrained(tmp_path / "model")
     with prepare_finetuning(model, train, settings, tmp_path / "run", evaluation=dev) as run:
