@@ -121,9 +121,8 @@ class Optimizer:
             _require_leaf(owner, parameter)
         if len({id(p) for p in everything}) < len(everything):
             raise ValueError(f"{owner}: a parameter is named twice")
-        self.scheduled: list[
-            tuple[float, float]
-        ] = []  # of each group: the peak of a schedule's rates, the present one
+        # Of each group: the peak of a schedule's rates, the present one
+        self.scheduled: list[tuple[float, float]] = []
         self.steps = 0
         self.parameter_steps = [0] * len(everything)
         self.state: list[list[Array]] = [

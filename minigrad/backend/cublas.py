@@ -87,9 +87,8 @@ def _types(dtype: np.dtype) -> tuple[int, int, int]:
 
 WORKSPACE = 32 << 20  # bytes: what cuBLAS recommends for Hopper; for older devices more than it asks for
 
-_handles: dict[
-    tuple[int, int], _Handle
-] = {}  # by thread and device; kept, because graphs use their workspaces
+# By thread and device; kept, because graphs use their workspaces
+_handles: dict[tuple[int, int], _Handle] = {}
 
 
 @functools.cache

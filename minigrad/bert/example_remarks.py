@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from minigrad.bert.examples import DECIMAL, INPUTS, NUMBERS, ON_A_SCALE, Examples, Row, appearance, labels_of
+from minigrad.bert.examples import INPUTS, NUMBERS, ON_A_SCALE, Examples, Row, appearance, labels_of
 from minigrad.messages import shown
 
 MOST_SHOWN = 10  # labels of a list, the most frequent first
@@ -23,7 +23,7 @@ def describe_labels(examples: Examples) -> str:
     if examples.task in NUMBERS:
         numbers = np.array([row["label"] for row in examples.rows])
         return (
-            f"labels from {numbers.min():.4g} to {numbers.max():.4g}, their mean {numbers.mean():.4g} and their "
+            f"labels from {numbers.min():.6g} to {numbers.max():.6g}, their mean {numbers.mean():.6g} and their "
             f"standard deviation {numbers.std():.4g}"
         )
     counts = _counts(examples)
@@ -37,6 +37,8 @@ def remarks(train: Examples, held_out: Examples | None) -> Iterator[str]:
     if train.task not in NUMBERS:
         yield from _numbers_as_classes(train)
         yield from _labels_that_look_alike(train)
+    if len(INPUTS[train.task]) == 1 and "text_pair" in train.ignored:
+        yield f"the column text_pair of {train.path} is not read, because {train.task} is of single texts"
     yield from _contradictions(train)
     if held_out is not None:
         known = {_inputs(train, row) for row in train.rows}
@@ -66,23 +68,19 @@ def _labels_that_look_alike(examples: Examples) -> Iterator[str]:
         else:
             listed, how = [shown(ascii(name), 80) for name in names], "look alike"
         yield f"{' and '.join(listed)} are labels of their own, and {how}"
-    if len(counts) == len(examples.rows) > 2 and "label" in examples.rows[0]:
+    if 2 * len(counts) > len(examples.rows) >= 10 and "label" in examples.rows[0]:
         yield (
-            f"each row of {examples.path} has a label that no other has: did the columns text and label change places?"
+            f"there are {len(counts):,} labels in {len(examples.rows):,} rows of {examples.path}: are they classes, or "
+            "numbers that are not written as 3.5 is, or did the columns text and label change places?"
         )
 
 
 def _numbers_as_classes(examples: Examples) -> Iterator[str]:
-    """Labels such as 4.0, and 4.5 beside "n/a", which are read as classes."""
+    """Labels such as 4.0, which are classes as long as nobody says otherwise."""
     names = [str(row.get("label")) for row in examples.rows]
-    measured = [name for name in names if DECIMAL.fullmatch(name) and re.search("[.,]", name)]
-    if examples.task in ON_A_SCALE and 2 * len(measured) > len(names):
-        others = [name for name in names if not DECIMAL.fullmatch(name)]
-        why = f"{shown(others[0], 40)!r} is no number" if others else "all are whole"
-        yield (
-            f"labels such as {measured[0]} are learned as classes, because {why}; --task {ON_A_SCALE[examples.task]} "
-            "learns numbers"
-        )
+    if examples.task in ON_A_SCALE and all(re.fullmatch(r"[0-9]+[.,]0*", name) for name in names):
+        meant = ON_A_SCALE[examples.task]
+        yield f"labels such as {names[0]} are learned as classes, because all are whole; --task {meant} learns numbers"
 
 
 def _contradictions(examples: Examples) -> Iterator[str]:

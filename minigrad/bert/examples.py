@@ -89,27 +89,33 @@ def from_texts(task: str, texts: list[str]) -> Examples:
 def read_examples(
     path: str | Path,
     task: str | None = None,
-    need_targets: bool = True,
+    need_targets: bool | None = True,
     named: Mapping[str, str] | None = None,
+    among: Sequence[str] = TASKS,
 ) -> Examples:
     """The examples in a file of one of the kinds in `minigrad.bert.formats`.
 
     task: one of TASKS, which determines the columns; None: the columns determine the task, and labels such as 3.5, not
-    all of them whole, that a number is learned. Of the other columns "id" alone is kept. need_targets: whether the
-    answers must be there. named: by column of ours, what the file calls it, {"text": "review"}. Raises
-    ExampleError; CorpusError for a file that is not UTF-8.
+    all of them whole, that a number is learned; among: the tasks that it may be. Of the other columns "id" alone is
+    kept. need_targets: whether the answers must be there; False: they are read where no row lacks its label; None: they
+    are not read. named: by column of ours, what the file calls it, {"text": "review"}. Raises ExampleError; CorpusError
+    for a file that is not UTF-8.
     """
     path = Path(path)
     found = read_rows(path)
-    theirs = _names(path, found[0][1], named or {}, task)
+    theirs = _names(path, found[0][1], named or {})
     found = [(line, _renamed(row, theirs)) for line, row in found]
     first = found[0][1]
-    task = task or _task_of(path, [row for _, row in found])
-    has_targets = need_targets or all(column in first for column in TARGETS[task])
+    given, task = task, task or _task_of(path, [row for _, row in found], among)
+    there = all(column in first for column in TARGETS[task])
+    if there and "label" in TARGETS[task]:
+        there = all(str(row.get("label") or "").strip() or row.get("label") == 0 for _, row in found)
+    has_targets = bool(need_targets) or (there and need_targets is False)
     columns = INPUTS[task] + (TARGETS[task] if has_targets else ())
     readers = {column: COLUMNS[column] for column in columns}
     if has_targets and task in NUMBERS:
-        readers["label"] = (f"a number such as 3.5, of at most {LARGEST_LABEL:,.0f}", number_of)
+        classes = "" if given else ", as most labels are (--task classify or pairs makes classes of them)"
+        readers["label"] = (f"a number such as 3.5, of at most {LARGEST_LABEL:,.0f}{classes}", number_of)
     if path.suffix.lower() in (".csv", ".tsv") and task == "tag":
         raise ExampleError(
             f"{path}: tokens and tags are lists, which a table has not: expected .jsonl, .json or .conll"
@@ -174,9 +180,9 @@ ALSO = {"sentence": "text", "sentence1": "text", "sentence2": "text_pair", "inde
 ON_A_SCALE = dict(zip(("classify", "pairs"), NUMBERS, strict=True))
 
 
-def _names(path: Path, first: Row, named: Mapping[str, str], task: str | None) -> dict[str, str]:
+def _names(path: Path, first: Row, named: Mapping[str, str]) -> dict[str, str]:
     """By our names of columns those of the file, where they differ. named: those that the reader has named."""
-    also = {**ALSO, "score": "label"} if task in (None, *NUMBERS) else ALSO  # of the pairs of STS-B
+    also = {**ALSO, "score": "label"} if {"sentence1", "sentence2"} <= first.keys() else ALSO  # STS-B
     for column, theirs in named.items():
         if theirs not in first:
             raise ExampleError(
@@ -192,13 +198,15 @@ def _renamed(row: Row, theirs: Mapping[str, str]) -> Row:
     return {ours.get(name, name): value for name, value in row.items() if name in ours or name not in theirs}
 
 
-def _task_of(path: Path, rows: Sequence[Row]) -> str:
-    """The task whose inputs are there; pairs are looked for before single texts."""
+def _task_of(path: Path, rows: Sequence[Row], among: Sequence[str]) -> str:
+    """The task whose inputs are there; pairs are looked for before single texts, numbers where they may be meant."""
     row = rows[0]
     for task in ("tag", "qa", "pairs", "classify"):
         if all(column in row for column in INPUTS[task]):
-            on_a_scale = task in ON_A_SCALE and _are_decimal([row.get("label") for row in rows])
-            return ON_A_SCALE[task] if on_a_scale else task
+            number = ON_A_SCALE.get(task, "")
+            if number in among and (task not in among or _are_decimal([row.get("label") for row in rows])):
+                return number
+            return task
     needed = "; ".join(f"{', '.join(INPUTS[task] + TARGETS[task])} ({task})" for task in TASKS)
     raise ExampleError(
         f"{path}: its columns are {_listed(row)}; expected {needed}; name others with --text, --pair and --label"
@@ -206,12 +214,9 @@ def _task_of(path: Path, rows: Sequence[Row]) -> str:
 
 
 def _are_decimal(labels: Sequence[object]) -> bool:
-    """Whether all are numbers, and some not whole, or floats of JSON."""
-    texts = [str(label).strip() for label in labels]
-    return all(map(DECIMAL.fullmatch, texts)) and any(
-        isinstance(label, float) or float(text.replace(",", ".")) % 1
-        for label, text in zip(labels, texts, strict=True)
-    )
+    """Whether most are numbers, and some of these not whole."""
+    numbers = [text for label in labels if DECIMAL.fullmatch(text := str(label).strip())]
+    return 2 * len(numbers) > len(labels) and any(float(text.replace(",", ".")) % 1 for text in numbers)
 
 
 def _listed(row: Row) -> str:
@@ -259,9 +264,9 @@ def _text(value: object) -> str | None:
 
 
 def _label(value: object) -> str | None:
-    """A label; JSON may have it as an integer."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    """A label; JSON may have it as an integer, also as 1.0."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0:
+        return str(int(value))
     text = _text(value)
     return text and text.strip()
 

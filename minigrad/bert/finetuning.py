@@ -218,12 +218,14 @@ def prepare_finetuning(
         say(f"{train.task} ({columns}): {len(train.rows):,} examples in {data}{to_evaluate}")
         if train.task != "qa":
             say(describe_labels(train))
+        if task is None and train.task in NUMBERS:
+            say(
+                "note: the labels are numbers, and learned as such; --task classify or pairs makes classes of them"
+            )
         for note in [*remarks(train, held_out), *(note for one in encoded if one for note in one.notes)]:
             say(f"note: {note}")
         if train.task in NUMBERS and "classifier.bias" in loaded.missing:
-            numbers = np.array(
-                [row["label"] for row in train.rows]
-            )  # from 0 it would take many steps to them
+            numbers = np.array([row["label"] for row in train.rows])  # many steps away from 0
             loaded.model.classifier.bias.data[:] = numbers.mean()
             loaded.model.classifier.weight.data *= np.float32(numbers.std())
         return Finetuning(

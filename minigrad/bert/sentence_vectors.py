@@ -71,10 +71,22 @@ def read_pooling(folder: Path) -> tuple[str, int | None]:
 
     Raises CheckpointError for what is not done here.
     """
-    for module in folder.glob("[0-9]_*"):  # Normalize changes no cosine
-        if not re.fullmatch("[0-9]_(Transformer|Pooling|Normalize)", module.name):
-            raise CheckpointError(f"{module} changes the vectors, and here Pooling alone does")
-    values = read_json(path) if is_there(path := folder / "1_Pooling" / "config.json") else {}
+    place = "1_Pooling"
+    for module in read_json(path, list) if is_there(path := folder / "modules.json") else []:
+        kind, own = (
+            (str(module.get(name)) for name in ("type", "path")) if isinstance(module, dict) else ("", "")
+        )
+        place = own if kind.endswith(".Pooling") else place
+        if not re.search(r"\.(Transformer|Pooling|Normalize)$", kind):  # Normalize changes no cosine
+            raise CheckpointError(
+                f"{path}: expected Transformer, Pooling and Normalize, got {quoted(module)}"
+            )
+    prompts = read_json(path) if is_there(path := folder / "config_sentence_transformers.json") else {}
+    if prompts.get("default_prompt_name") is not None:
+        raise CheckpointError(
+            f"{path}: default_prompt_name puts words before each text, which is not done here"
+        )
+    values = read_json(path) if is_there(path := folder / place / "config.json") else {}
     modes = [name for name, value in values.items() if name.startswith("pooling_mode_") and value is True]
     known = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
     pooling = known.get(" ".join(modes), "") if modes else values.get("pooling_mode", "mean")

@@ -19,6 +19,7 @@ from minigrad.bert.checkpoint import from_pretrained, read_architecture, read_co
 from minigrad.bert.examples import IDENTIFIER, INPUTS, NUMBERS, OR_NONE, from_texts, have_none, read_examples
 from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
+from minigrad.bert.formats import read_rows
 from minigrad.bert.loading import chosen, described, load
 from minigrad.bert.model import BertModel
 from minigrad.bert.options import COLUMNS, columns_in, finetuning_settings_in
@@ -145,13 +146,15 @@ def _fine_tuned(
         examples = from_texts(tasks[0], texts)
     else:
         task = tasks[0] if len(tasks) == 1 else None
-        examples = read_examples(options.data, task, need_targets=scored, named=columns_in(options))
+        examples = read_examples(options.data, task, scored, columns_in(options), among=tasks)
         if examples.task not in tasks:
             raise ValueError(
                 f"{options.data} has the columns of {examples.task!r}, but {checkpoint} has learned {tasks[0]!r}"
             )
         if len(INPUTS[examples.task]) == 1 and "text_pair" in examples.ignored:
             remark(f"the model has learned single texts: the column text_pair of {options.data} is not read")
+        if "label" in examples.ignored:
+            remark(f"some rows of {options.data} have no label, so there are no scores")
     needs = ("bert.pooler.", "classifier.", "qa_outputs.")
     model, tokenizer = load(options.model, *needs, kind=MODELS[examples.task])
     labels = model.config.id2label
@@ -206,7 +209,7 @@ def _print_predictions(
             words = zip(row["tokens"], one["tags"], strict=True)
             say("  ".join(f"{shown(word)} {shown(str(tag))}" for word, tag in words))
         elif examples.task in NUMBERS:
-            say(f"{one['label']:.4g}")
+            say(f"{one['label']:.6g}")
         elif "answer" in one:
             say(f"{shown(one['answer']) or '(no answer)'}  {one['probability']:.0%}")
         else:
@@ -232,7 +235,7 @@ def compare_command(options: argparse.Namespace) -> None:
     """How alike texts are, by the cosines of their vectors."""
     texts = [row["text"] for row in from_texts("classify", options.texts).rows]
     if options.data:
-        examples = read_examples(options.data, need_targets=False, named=columns_in(options))
+        examples = read_examples(options.data, need_targets=None, named=columns_in(options))
     elif len(texts) < 2 or options.vectors or columns_in(options):
         raise ValueError(
             "compare takes two texts or more, or --data FILE, perhaps with --vectors and columns"
@@ -269,7 +272,8 @@ def compare_command(options: argparse.Namespace) -> None:
         cosines = (found[::2] * found[1::2]).sum(axis=1)
         for index, cosine in enumerate(cosines.tolist()):
             _print_row(index + 1, rows[index], inputs, {"similarity": cosine})
-        if figures := agreement([row.get("label") for row in rows], cosines):
+        column = examples.theirs.get("label", "label")
+        if figures := agreement([row.get(column) for _, row in read_rows(examples.path)], cosines):
             remark(f"with the labels: Pearson {figures['pearson']:.3f}, Spearman {figures['spearman']:.3f}")
     for text, cosines in zip(texts, asked @ found.T, strict=True):
         say(shown(text))

@@ -202,9 +202,8 @@ def best_threshold(rows: Sequence[dict[str, Any]], predictions: Sequence[dict[st
 
     predictions: with an answer each. Source: Devlin et al. 2019, section 4.3; SQuAD 2.0's script.
     """
-    diffs = np.array(
-        [one.get("null_score_diff", np.inf) for one in predictions]
-    )  # inf: nothing to answer with
+    # Infinite where there is nothing to answer with
+    diffs = np.array([one.get("null_score_diff", np.inf) for one in predictions])
     order = np.argsort(diffs, kind="stable")
     answered = [
         _best_overlap(row, one["answer"]) - _best_overlap(row, "")
@@ -262,7 +261,7 @@ def yardstick(task: str, rows: Sequence[dict[str, Any]]) -> Yardstick:
         return Yardstick("F1 of words", *(["no answer", none / len(rows)] if none else []))
     if task in NUMBERS:
         numbers = np.array([row["label"] for row in rows])
-        return Yardstick("", f"{numbers.mean():.4g}", error=float(numbers.std()))
+        return Yardstick("", f"{numbers.mean():.6g}", error=float(numbers.std()))
     names = Counter(name for row in rows for name in labels_of(row))
     ((label, count),) = names.most_common(1)
     return Yardstick("F1 of entities" if _name_entities(rows) else "macro F1", label, count / names.total())
@@ -272,7 +271,7 @@ def describe_scores(task: str, figures: dict[str, float], beside: Yardstick) -> 
     """Figures of an evaluation as one line for the reader, with the yardstick; the loss if it is known."""
     if task in NUMBERS:
         return (
-            f"error {figures['error']:.3f} (root mean square; the mean alone, {beside.label}: {beside.error:.3f}), "
+            f"error {figures['error']:.4g} (root mean square; the mean alone, {beside.label}: {beside.error:.4g}), "
             f"Pearson {figures['pearson']:.3f}, Spearman {figures['spearman']:.3f}"
         )
     loss = f"loss {figures['loss']:.3f}, " if "loss" in figures else ""

@@ -238,7 +238,6 @@ def _triangle(op: str, x: Tensor, diagonal: int, lower: bool) -> Tensor:
     if not checks.is_integer(diagonal):
         raise TypeError(f"{op}: diagonal must be an integer, got {diagonal!r}")
     arange = backend.of(x.data).xp.arange
-    to_the_right = (
-        arange(x.shape[-1]) - arange(x.shape[-2])[:, None]
-    )  # (n, m): how far from the main diagonal
+    # How far from the main diagonal
+    to_the_right = arange(x.shape[-1]) - arange(x.shape[-2])[:, None]  # (n, m)
     return where(to_the_right <= diagonal if lower else to_the_right >= diagonal, x, 0.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -103,10 +102,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add = add_commands(parser, USAGE)
     _add_train(add("train", "learn to translate", TRAIN))
     _add_translate(add("translate", "translate texts with a trained model", TRANSLATE))
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments[:1] == ["train"] and any(one.partition("=")[0] == "--model" for one in arguments):
-        meant = [re.sub("^--model(?==|$)", "--architecture", one) for one in arguments]
-        parser.error(f"what to train is named by --architecture: {PROGRAM} {' '.join(map(typed, meant))}")
     return parse_options(parser, arguments, USAGE, need_model=("translate",))
 
 

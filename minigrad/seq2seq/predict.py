@@ -172,12 +172,9 @@ def align(
         raise ValueError(
             "this model has no attention over the source, so nothing says which word is from which"
         )
-    layers = [
-        weights.numpy()[0].astype(np.float64) for weights in given
-    ]  # (T, S), or (h, T, S) of each layer
-    weights = np.mean(
-        [layer.reshape(-1, *layer.shape[-2:]).mean(axis=0) for layer in layers], axis=0
-    )  # (T, S)
+    layers = [weights.numpy()[0].astype(np.float64) for weights in given]  # each (T, S) or (h, T, S)
+    layers = [layer.reshape(-1, *layer.shape[-2:]).mean(axis=0) for layer in layers]  # (T, S) each
+    weights = np.mean(layers, axis=0)  # (T, S)
     source_ids, target_ids = [*source_ids, tokenizer.sep_token_id], [*target_ids, tokenizer.sep_token_id]
     by_source = [weights[:, group].sum(axis=1) for group in _groups(tokenizer, source_ids)]
     weights = np.stack(by_source, axis=1)

@@ -76,16 +76,17 @@ def read_file(path: Path) -> bytes:
     return content
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, checked against SHA256SUMS. Raises CheckpointError naming the file."""
+def read_json(path: Path, kind: type = dict) -> Any:
+    """The object, or list, in a JSON file, checked against SHA256SUMS. Raises CheckpointError naming the file."""
     try:
         values = json.loads(read_file(path))
     except RecursionError:
         raise CheckpointError(f"{path} is damaged: it is nested too deeply") from None
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged: {shown(str(error))}") from None
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{path} is damaged: expected an object, got {type(values).__name__}")
+    if not isinstance(values, kind):
+        expected = "an object" if kind is dict else "a list"
+        raise CheckpointError(f"{path} is damaged: expected {expected}, got {type(values).__name__}")
     return values
 
 

@@ -41,13 +41,31 @@ def test_predictions_of_numbers(trained, task, capsys):
     error = np.sqrt(
         np.mean([(one["label"] - row["label"]) ** 2 for one, row in zip(found, rows, strict=True)])
     )
-    assert f"scores: error {error:.3f} (root mean square; the mean alone, " in err
+    assert f"scores: error {error:.4g} (root mean square; the mean alone, " in err
     assert re.search(r"\), Pearson -?[01]\.\d{3}, Spearman -?[01]\.\d{3}\n$", err)
     texts = [rows[0][name] for name in ("text", "text_pair") if name in rows[0]]
     assert main(["predict", "--model", run, *texts]) == 0
-    assert capsys.readouterr().out == f"{found[0]['label']:.4g}\n"
+    assert capsys.readouterr().out == f"{found[0]['label']:.6g}\n"
     assert main(["info", run]) == 0
     assert f"one number of the task {task}\n" in capsys.readouterr().out
+
+
+def test_rows_that_are_still_to_be_labelled(trained, tmp_path, capsys):
+    data = tmp_path / "new.csv"
+    data.write_text("text,label\nmary has a book .,kind 1\nit is old .,\n")
+    capsys.readouterr()
+    assert main(["predict", "--model", str(trained["classify"] / "run"), "--data", str(data)]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 2
+    assert err == f"note: some rows of {data} have no label, so there are no scores\n"
+
+
+def test_that_numbers_are_learned_is_said_unless_it_was_asked_for(trained, tmp_path, capsys):
+    folder = trained["regression"]
+    command = ["finetune", "--model", str(folder / "model"), "--data", str(folder / "train.jsonl"), *OPTIONS]
+    for number, asked in enumerate(([], ["--task", "regression"])):
+        assert main([*command, *asked, "--output", str(tmp_path / str(number))]) == 0
+        assert ("note: the labels are numbers, and learned as such" in capsys.readouterr().out) == (not asked)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -109,6 +127,15 @@ def test_a_model_of_one_score_that_does_not_say_its_task(trained, tmp_path, fail
     assert "with --task regression these are 2 texts, with --task similarity a pair" in failing(
         "predict", "--model", model, "a", "b"
     )
+    rows = tiny_task.rows("similarity", 3)
+    bare = [{name: row[name] for name in ("text", "text_pair")} for row in rows]
+    whole = [{**row, "label": 3} for row in rows]
+    for these in (rows, bare, whole):
+        data = tiny_task.write(tmp_path / "new.csv", these)
+        assert main(["predict", "--model", str(model), "--data", str(data)]) == 0
+        out, err = capsys.readouterr()
+        assert len(out.splitlines()) == 3
+        assert ("scores: error " in err) == ("label" in these[0])
     assert failing("predict", "--model", model, "a", "--task", "classify").endswith(
         f"{model} has learned 'regression' or 'similarity'"
     )
@@ -156,7 +183,7 @@ def test_numbers_are_those_of_transformers(trained, task, tmp_path, capsys):
 
     numbers, scored = said(checkpoint)
     np.testing.assert_allclose(numbers, expected.logits[:, 0].numpy(), rtol=1e-4, atol=1e-5)
-    assert f"scores: error {expected.loss.item() ** 0.5:.3f} " in scored
+    assert f"scores: error {expected.loss.item() ** 0.5:.4g} " in scored
     del theirs.config.finetuning_task
     theirs.config.problem_type = None  # as it is where nobody has set it
     theirs.save_pretrained(tmp_path)

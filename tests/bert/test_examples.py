@@ -124,7 +124,10 @@ def test_labels_that_are_numbers(tmp_path):
     assert task(1, "2") == ("classify", ["1", "2"])
     assert task(1, "2", task="regression") == ("regression", [1.0, 2.0])
     assert task("1", "-2.5e1", " +.5 ") == ("regression", [1.0, -25.0, 0.5])
-    assert task(1.0, 2.0, pair=True) == ("similarity", [1.0, 2.0])  # in JSON they are no integers
+    assert task(1.5, 2.0, pair=True) == ("similarity", [1.5, 2.0])
+    assert task(1.0, 2.0, "1", pair=True) == ("pairs", ["1", "2", "1"])  # as pandas writes classes
+    assert task(1.5, 2.5, among=["classify", "pairs", "regression"]) == ("regression", [1.5, 2.5])
+    assert task("1", "2", among=["regression", "similarity"]) == ("regression", [1.0, 2.0])
     with pytest.raises(ExampleError, match=r"expected at least two that differ, but all are 2\.5"):
         task(2.5, 2.5)
     for label in ("2,5", "1_0", "1e10", "", "nan", True, "1e99", None, "٣"):
@@ -145,9 +148,34 @@ def test_the_pairs_of_sts_b(tmp_path):
         {"id": "7", "text": 'A "plane', "text_pair": "An aeroplane", "label": 5.0},
         {"id": "8", "text": "A", "text_pair": "B", "label": 0.25},
     ]
-    unlabelled = read_examples(write(tmp_path, "test.tsv", text), "pairs", need_targets=False)
-    assert not unlabelled.has_targets  # a score is no class
-    assert unlabelled.ignored == ("score",)
+    others = "text,sentiment,score\na,good,0.97\nb,bad,0.8\n"  # of somebody's classifier: how sure it was
+    with pytest.raises(ExampleError, match="column 'label': it is missing; there are text, sentiment, score"):
+        read_examples(write(tmp_path, "sure.csv", others))
+
+
+@pytest.mark.parametrize(
+    "bad", ["NA", "nan", None, "", "#N/A", "-", "~3.5", "45.5%", "€3.50", "1 234.5", "1,234.5", True]
+)
+def test_a_label_that_is_no_number_among_numbers_is_named(tmp_path, bad):
+    """And does not make classes of all the others."""
+    rows = [{"text": "a", "label": label} for label in (4.2, "3.9", bad, 5, 1e-3)]
+    with pytest.raises(ExampleError) as caught:
+        read_examples(jsonl(tmp_path, *rows))
+    assert str(caught.value).endswith(
+        "row 3 (line 3), column 'label': expected a number such as 3.5, of at most 1,000,000,000, as most labels are "
+        f"(--task classify or pairs makes classes of them), got {bad!r}"
+    )
+    assert read_examples(jsonl(tmp_path, *rows), need_targets=None).rows == [{"text": "a"}] * 5
+
+
+def test_where_a_label_is_missing_there_are_none(tmp_path):
+    """Rows that are still to be labelled can be predicted."""
+    path = write(tmp_path, "new.csv", "text,label\na,yes\nb,\n")
+    unlabelled = read_examples(path, need_targets=False)
+    assert (unlabelled.has_targets, unlabelled.ignored) == (False, ("label",))
+    assert unlabelled.rows == [{"text": "a"}, {"text": "b"}]
+    zero = jsonl(tmp_path, {"text": "a", "label": 0}, {"text": "b", "label": 1})
+    assert read_examples(zero, need_targets=False).has_targets
 
 
 # --- What is wrong ---------------------------------------------------------------------------------------

@@ -67,7 +67,8 @@ def test_it_learns_a_number(tmp_path, times, plus):
     )
     settings = FinetuningArguments(batch_size=16, max_length=40, epochs=6, learning_rate=1e-2, keep="best")
     model = tiny_task.pretrained(tmp_path / "model")
-    with prepare_finetuning(model, train, settings, tmp_path / "run", evaluation=dev) as run:
+    number = {"task": "regression", "evaluation": dev}
+    with prepare_finetuning(model, train, settings, tmp_path / "run", **number) as run:
         mean = np.mean([row["label"] for row in run.train.rows])
         assert backend.to_numpy(run.model.classifier.bias.data) == pytest.approx(mean)  # where it begins
         figures = run.run([].append)
@@ -78,7 +79,7 @@ def test_it_learns_a_number(tmp_path, times, plus):
     assert list(evaluations[0]) == ["step", "loss", "error", "pearson", "spearman"]
     assert run.best["loss"] == pytest.approx(min(float(row["loss"]) for row in evaluations), rel=1e-5)
     assert list(table(tmp_path / "run" / "metrics.csv")[0])[:3] == ["step", "loss", "learning_rate"]
-    learned = prepare_finetuning(tmp_path / "run", train, settings, tmp_path / "more", evaluation=dev)
+    learned = prepare_finetuning(tmp_path / "run", train, settings, tmp_path / "more", **number)
     assert learned.measure() == pytest.approx(run.best)  # goes on from its numbers
     learned.folder.release()
 

@@ -17,6 +17,10 @@ from minigrad.bert.sentence_vectors import embed, mean_pool, read_pooling, unit
 from minigrad.training.reading import CheckpointError
 
 CLS, MEAN = "pooling_mode_cls_token", "pooling_mode_mean_tokens"  # as sentence-transformers has them
+MODULES = [
+    {"type": f"a.{kind}", "path": path}
+    for kind, path in (("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_N"), ("Dense", "3_D"))
+]
 TEXTS = [row["text"] for row in tiny_task.rows("classify", 7)] + ["mary .", "john has four books ."]
 
 
@@ -110,13 +114,18 @@ def test_vectors_are_those_of_transformers(folder):
         ({}, ("mean", None)),
         ({"1_Pooling/config.json": {CLS: False, MEAN: True}}, ("mean", None)),
         ({"1_Pooling/config.json": {CLS: True, MEAN: False}}, ("cls", None)),
-        ({"1_Pooling/config.json": {"pooling_mode": "cls"}, "2_Normalize/config.json": {}}, ("cls", None)),
+        ({"modules.json": MODULES[:3], "1_Pooling/config.json": {"pooling_mode": "cls"}}, ("cls", None)),
+        ({"modules.json": [{"type": "x.Pooling", "path": "own"}], "own/config.json": {CLS: True}}, ("cls", None)),
         ({"sentence_bert_config.json": {"max_seq_length": 256, "do_lower_case": False}}, ("mean", 256)),
         ({"sentence_bert_config.json": {"max_seq_length": None}}, ("mean", None)),
         ({"1_Pooling/config.json": {CLS: True, MEAN: True}}, f"expected mean or [CLS], got {CLS}, {MEAN}"),
         ({"1_Pooling/config.json": {"pooling_mode_max_tokens": True}}, "[CLS], got pooling_mode_max_"),
         ({"1_Pooling/config.json": {"pooling_mode": "lasttoken"}}, "expected mean or [CLS], got 'lasttoken'"),
-        ({"1_Pooling/config.json": {}, "2_Dense/config.json": {}}, "2_Dense changes the vectors, and here"),
+        ({"modules.json": MODULES}, "expected Transformer, Pooling and Normalize, got {'type': 'a.Dense'"),
+        ({"modules.json": {}}, "modules.json is damaged: expected a list, got dict"),
+        ({"modules.json": [7]}, "expected Transformer, Pooling and Normalize, got 7"),
+        ({"config_sentence_transformers.json": {"default_prompt_name": "query"}}, "puts words before each text"),
+        ({"config_sentence_transformers.json": {"default_prompt_name": None}}, ("mean", None)),
     ],
 )  # fmt: skip
 def test_how_a_folder_makes_a_vector(tmp_path, files, expected):
@@ -150,7 +159,7 @@ def test_typed_texts(folder, capsys):
 
 
 def test_rows_that_are_like_a_text(folder, tmp_path, capsys):
-    data = tiny_task.write(tmp_path / "texts.csv", [{"review": text} for text in TEXTS])
+    data = tiny_task.write(tmp_path / "texts.jsonl", [{"review": text, "label": None} for text in TEXTS])
     out, _ = said(
         capsys, "--model", folder, "--data", data, "--text", "review", "--top", 2, TEXTS[4], TEXTS[7]
     )
