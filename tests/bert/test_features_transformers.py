@@ -39,7 +39,7 @@ def words(rng: random.Random, at_most: int) -> list[str]:
 
 
 def their_place(offsets: list[Any], segments: list[int], first: int, end: int) -> tuple[int, int]:
-    """The tokens of an answer in one window, as `run_qa.py` of transformers looks for them, or twice [CLS]."""
+    """The tokens of an answer in one window, as transformers' example of answering looks for them, or twice [CLS]."""
     inside = [i for i, segment in enumerate(segments) if segment == 1]
     if not (inside and offsets[inside[0]][0] <= first and offsets[inside[-1]][1] >= end):
         return 0, 0
@@ -97,7 +97,7 @@ def test_windows_and_answers(theirs, length):
 
 @pytest.mark.parametrize("length", [16, 400])
 def test_tags_of_pieces(theirs, length):
-    """The first piece of a word has its tag, as in `run_ner.py`; a word that is not whole is left out here."""
+    """The first piece of a word has its tag, as in transformers' example of tagging; a word that is not whole is left out here."""
     rng = random.Random(3)
     rows = []
     for _ in range(60):
