@@ -97,7 +97,7 @@ def test_windows_and_answers(theirs, length):
 
 @pytest.mark.parametrize("length", [16, 400])
 def test_tags_of_pieces(theirs, length):
-    """The first piece of a word has its tag, as in transformers' example of tagging; a word that is not whole is left out here."""
+    """The first piece of a word has its tag, as in transformers' example; a word that is not whole is left out here."""
     rng = random.Random(3)
     rows = []
     for _ in range(60):
