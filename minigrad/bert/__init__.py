@@ -4,6 +4,7 @@ from minigrad.bert.checkpoint import from_pretrained, save_pretrained
 from minigrad.bert.config import PRESETS, BertConfig
 from minigrad.bert.model import BertForPreTraining, BertModel, parameter_shapes
 from minigrad.bert.predict import fill_mask, next_sentence
+from minigrad.bert.sentence_vectors import embed, mean_pool
 from minigrad.bert.tasks import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
@@ -21,8 +22,10 @@ __all__ = [
     "BertForTokenClassification",
     "BertModel",
     "WordPieceTokenizer",
+    "embed",
     "fill_mask",
     "from_pretrained",
+    "mean_pool",
     "next_sentence",
     "parameter_shapes",
     "save_pretrained",

@@ -33,7 +33,6 @@ Pre-train a BERT from raw text, look at what it has learned, fine-tune it, and s
     python -m minigrad.bert fill-mask "The [MASK] is returned."     the model that came with minigrad
     python -m minigrad.bert pretrain                         the Python documentation on this disk, 4,000 steps
     python -m minigrad.bert pretrain --corpus my-texts/ --output runs/mine      your own text
-    python -m minigrad.bert fill-mask --model runs/reduced "The [MASK] is returned."    your own model
     python -m minigrad.bert finetune --model runs/reduced --data train.csv --output runs/task    a task of your own
     python -m minigrad.bert predict --model runs/task "What a text."     what it says of a new text
     python -m minigrad.bert compare --model FOLDER "What a text." "Another one."    how alike they are
@@ -81,7 +80,6 @@ examples:
   python -m minigrad.bert pretrain --set hidden_size=256 --set num_attention_heads=4 --output runs/wider
 """
 
-
 FINETUNE = """\
 Learn a task from examples: the encoder of a pre-trained model goes on learning, with one new layer on it.
 
@@ -106,7 +104,6 @@ FINETUNE_EXAMPLES = """\
 examples:
   python -m minigrad.bert finetune --data train.csv --eval dev.csv --output runs/mine
   python -m minigrad.bert finetune --data train.csv --eval dev.csv --epochs 10 --keep best --output runs/mine
-  python -m minigrad.bert finetune --model runs/reduced --data questions.jsonl --max-length 64 --epochs 5
 """
 
 PREDICT = """\
