@@ -103,13 +103,13 @@ def read_examples(
     """
     path = Path(path)
     found = read_rows(path)
-    theirs = _names(path, found[0][1], named or {})
+    theirs = _names(path, {name: None for _, row in found for name in row}, named or {})
     found = [(line, _renamed(row, theirs)) for line, row in found]
-    first = found[0][1]
-    given, task = task, task or _task_of(path, [row for _, row in found], among)
-    there = all(column in first for column in TARGETS[task])
-    if there and "label" in TARGETS[task]:
-        there = all(str(row.get("label") or "").strip() or row.get("label") == 0 for _, row in found)
+    first = {name: None for _, row in found for name in row}
+    given, task = task, task or _task_of(path, first, [row.get("label") for _, row in found], among)
+    there = not any(_is_missing(row, column) for _, row in found for column in TARGETS[task])
+    if "label" in TARGETS[task] and {str(row.get("label")) for _, row in found} <= {"-1", "-1.0"}:
+        there = False  # what stands in place of the labels of GLUE's tests
     has_targets = bool(need_targets) or (there and need_targets is False)
     columns = INPUTS[task] + (TARGETS[task] if has_targets else ())
     readers = {column: COLUMNS[column] for column in columns}
@@ -173,7 +173,13 @@ def _is_unseen(character: str) -> bool:
 # --- Columns ---------------------------------------------------------------------------------------------
 
 # What other files call the columns (GLUE's tables; Wang et al. 2018), where they have none of ours.
-ALSO = {"sentence": "text", "sentence1": "text", "sentence2": "text_pair", "index": IDENTIFIER}
+ALSO = {
+    **dict.fromkeys(("sentence", "sentence1", "question1"), "text"),
+    **dict.fromkeys(("sentence2", "question2"), "text_pair"),
+    **dict.fromkeys(("gold_label", "is_duplicate"), "label"),
+    "ner_tags": "tags",
+    "index": IDENTIFIER,
+}
 
 
 # What is learned in place of a class where the labels are numbers on a scale.
@@ -183,6 +189,8 @@ ON_A_SCALE = dict(zip(("classify", "pairs"), NUMBERS, strict=True))
 def _names(path: Path, first: Row, named: Mapping[str, str]) -> dict[str, str]:
     """By our names of columns those of the file, where they differ. named: those that the reader has named."""
     also = {**ALSO, "score": "label"} if {"sentence1", "sentence2"} <= first.keys() else ALSO  # STS-B
+    if {"question", "sentence"} <= first.keys():  # QNLI
+        also = {"index": IDENTIFIER, "question": "text", "sentence": "text_pair"}
     for column, theirs in named.items():
         if theirs not in first:
             raise ExampleError(
@@ -198,18 +206,22 @@ def _renamed(row: Row, theirs: Mapping[str, str]) -> Row:
     return {ours.get(name, name): value for name, value in row.items() if name in ours or name not in theirs}
 
 
-def _task_of(path: Path, rows: Sequence[Row], among: Sequence[str]) -> str:
+def _is_missing(row: Row, column: str) -> bool:
+    return row.get(column) is None or (column == "label" and not str(row[column]).strip())
+
+
+def _task_of(path: Path, row: Row, labels: Sequence[object], among: Sequence[str]) -> str:
     """The task whose inputs are there; pairs are looked for before single texts, numbers where they may be meant."""
-    row = rows[0]
     for task in ("tag", "qa", "pairs", "classify"):
         if all(column in row for column in INPUTS[task]):
             number = ON_A_SCALE.get(task, "")
-            if number in among and (task not in among or _are_decimal([row.get("label") for row in rows])):
+            if number in among and (task not in among or _are_decimal(labels)):
                 return number
             return task
     needed = "; ".join(f"{', '.join(INPUTS[task] + TARGETS[task])} ({task})" for task in TASKS)
     raise ExampleError(
-        f"{path}: its columns are {_listed(row)}; expected {needed}; name others with --text, --pair and --label"
+        f"{path}: its columns are {_listed(row)} (of a table, its first line); expected {needed}; name others with "
+        "--text, --pair and --label"
     )
 
 
@@ -231,9 +243,10 @@ def _checked(
 ) -> Row:
     """What a row has in these columns."""
     values: Row = {IDENTIFIER: row[IDENTIFIER]} if IDENTIFIER in row else {}
+    answers = row.get("answers")  # of questions of SQuAD a tuple, from `minigrad.bert.formats`
     for column, (expected, read) in readers.items():
         name = theirs.get(column, column)
-        if column in TARGETS["qa"] and row.get("answers") == []:  # SQuAD 2.0's questions without one
+        if column in TARGETS["qa"] and answers == ():  # SQuAD 2.0's questions without one
             values[column] = row[column]
             continue
         if column not in row:
@@ -246,13 +259,15 @@ def _checked(
         what = f"expected a tag for each of the {len(values['tokens'])} tokens, got {len(values['tags'])}"
         _refuse(path, number, line, "tags", what)
     if "answer" in values:
-        start, answer = values["answer_start"], values["answer"]
-        there = values["context"][start : start + len(answer)]
-        if there != answer:
-            what = f"expected where the context has {quoted(answer, 60)}, got {start}, where it has {quoted(there, 60)}"
-            _refuse(path, number, line, "answer_start", what)
-        if all(map(_text, answers := row.get("answers", ()))) and answers:
-            values["answers"] = list(answers)
+        pairs = answers if isinstance(answers, tuple) else ((values["answer"], values["answer_start"]),)
+        for answer, start in pairs:
+            place, size = _place(start), len(_text(answer) or "")
+            there = None if place is None else values["context"][place : place + size]
+            if there != answer or not answer:
+                what = f"expected where the context has {quoted(answer, 60)}, got {quoted(start)}"
+                _refuse(path, number, line, "answer_start", f"{what}, where it has {quoted(there, 60)}")
+        if pairs is answers and pairs:
+            values["answers"] = [answer for answer, _ in pairs]
     return values
 
 

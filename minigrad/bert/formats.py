@@ -54,21 +54,25 @@ def _table(path: Path, text: str) -> Rows:
     """A table with a header; its separator is the one that the first line has most of, or names (`sep=;`, Excel's)."""
     if named := re.match(r"sep=([,;\t|])\r?\n", text):
         text = "\n" + text[named.end() :]  # so that the lines have their numbers
-    first = text.lstrip("\r\n ").partition("\n")[0].strip()
+    first = text.lstrip("\r\n ").partition("\n")[0].rstrip()
     most = max("\t,;|", key=first.count)
-    separator = named[1] if named else most if most in first else ","
+    default = "\t" if path.suffix.lower() == ".tsv" else ","
+    separator = named[1] if named else most if most in first else default
     # Files with tabs often have quotes that mean nothing, as GLUE's have.
     plain = separator == "\t" and not _is_quoted(text)
     rows = _plain_cells(text) if plain else _quoted_cells(path, text, separator)
     _, header = next(rows, (1, []))
     names = [name.strip() for name in header]
     for name in names:
-        if names.count(name) > 1:
-            raise ExampleError(f"{path}: its first line has the column {quoted(name)} twice")
+        if name and names.count(name) > 1:
+            raise ExampleError(f"{path}: its first line, the names of the columns, has {quoted(name)} twice")
     for line, cells in rows:
+        if not any(map(str.strip, cells)):
+            continue
         if len(cells) != len(names):
             hint = f'; a text with {SEPARATORS[separator]} or a line break in it stands in "quotes"'
-            came = f"expected {len(names)} cells, as in the header, got {len(cells)}{'' if plain else hint}"
+            hint = "; a text with a line break in it is read in a table with commas" if plain else hint
+            came = f"expected {len(names)} cells, as in the header, got {len(cells)}{hint}"
             raise ExampleError(f"{path}, line {line}: {came}")
         yield line, dict(zip(names, cells, strict=True))
 
@@ -112,6 +116,10 @@ def _lines_of_json(path: Path, text: str) -> Rows:
             value, end = _value(path, line, one, _SPACE.match(one).end())  # type: ignore[union-attr]
             if one[end:].strip():
                 raise ExampleError(f"{path}, line {line}: it is no JSON: something comes after the object")
+            if isinstance(value, list):
+                raise ExampleError(
+                    f"{path}, line {line}: expected an object a line, got a list, which .json is for"
+                )
             yield line, _object(path, line, value)
 
 
@@ -119,26 +127,25 @@ def _json(path: Path, text: str) -> Rows:
     """A list of objects, each with its line; or SQuAD's questions."""
     place = _SPACE.match(text).end()  # type: ignore[union-attr]
     if text[place : place + 1] != "[":
-        value, _ = _value(path, 1, text, place)
-        if isinstance(value, dict) and isinstance(value.get("data"), list):
+        value, place = _value(path, 1, text, place)
+        more = " and more after it; a file with an object a line is .jsonl" if text[place:].strip() else ""
+        if isinstance(value, dict) and isinstance(value.get("data"), list) and not more:
             yield from _questions(path, value["data"])
             return
         expected = 'a list of objects, or "data" with paragraphs and questions as SQuAD has them'
-        raise ExampleError(f"{path}: expected {expected}, got {quoted(value, 40)}")
-    sign = "["
-    while True:
+        raise ExampleError(f"{path}: expected {expected}, got {quoted(value, 40)}{more}")
+    sign, line, counted = "[", 1, 0
+    while sign != "]":
         place = _SPACE.match(text, place + 1).end()  # type: ignore[union-attr]
-        if text[place : place + 1] == "]" and sign == "[":
-            return
-        line = text.count("\n", 0, place) + 1
-        value, place = _value(path, line, text, place)
-        yield line, _object(path, line, value)
-        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]
+        line, counted = line + text.count("\n", counted, place), place
+        if text[place : place + 1] != "]" or sign == ",":
+            value, place = _value(path, line, text, place)
+            yield line, _object(path, line, value)
+            place = _SPACE.match(text, place).end()  # type: ignore[union-attr]
         sign = text[place : place + 1]
-        if sign == "]":
-            return
-        if sign != ",":
-            raise ExampleError(f"{path}, line {line}: it is no JSON: expected , or ] after this object")
+        if sign not in ("]", ",") or (sign == "]" and text[place + 1 :].strip()):
+            after = "the end of the list" if sign == "]" else ", or ] after this object"
+            raise ExampleError(f"{path}, line {line}: it is no JSON: expected {after}")
 
 
 def _value(path: Path, line: int, text: str, place: int) -> tuple[Any, int]:
@@ -155,19 +162,31 @@ def _value(path: Path, line: int, text: str, place: int) -> tuple[Any, int]:
 
 def _object(path: Path, line: int, value: Any) -> Row:
     if isinstance(value, dict):
-        answers = value.get("answers")  # in Hugging Face's datasets a list of texts, and one of places
-        if isinstance(answers, dict) and "answer" not in value:
-            pairs = zip(answers.get("text", ()), answers.get("answer_start", ()), strict=False)
-            return {**value, **_answers(list(pairs))}
-        return value
+        if value.get("answers") is None or "answer" in value:
+            return value
+        return {**value, **_answers(f"{path}, line {line}", value["answers"])}
     example = '{"text": "…", "label": "…"}'
     raise ExampleError(f"{path}, line {line}: expected an object such as {example}, got {quoted(value, 40)}")
 
 
-def _answers(answers: list[tuple[Any, Any]]) -> Row:
-    """The columns of a question's answers: the first is learned, and each counts as right. None at all is "" at 0."""
-    answer, start = answers[0] if answers else ("", 0)
-    return {"answer": answer, "answer_start": start, "answers": [text for text, _ in answers]}
+def _answers(where: str, answers: Any) -> Row:
+    """The columns of a question's answers: the first is learned, and each counts as right. None at all is "" at 0.
+
+    answers: a list of objects, as in SQuAD, or an object of two lists, as in Hugging Face's datasets.
+    """
+    pairs = answers
+    if isinstance(answers, dict) and answers.keys() >= {"text", "answer_start"}:
+        texts, starts = answers["text"], answers["answer_start"]
+        if isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts):
+            pairs = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
+    if not isinstance(pairs, list) or not all(
+        isinstance(one, dict) and one.keys() >= {"text", "answer_start"} for one in pairs
+    ):
+        what = "text and answer_start of each answer, or a list of each"
+        raise ExampleError(f"{where}, column 'answers': expected {what}, got {quoted(answers, 60)}")
+    found = tuple((one["text"], one["answer_start"]) for one in pairs)
+    answer, start = found[0] if found else ("", 0)
+    return {"answer": answer, "answer_start": start, "answers": found}
 
 
 def _questions(path: Path, texts: list[Any]) -> Rows:
@@ -178,9 +197,14 @@ def _questions(path: Path, texts: list[Any]) -> Rows:
             found = [(one["context"], question) for one in text["paragraphs"] for question in one["qas"]]
             for context, question in found:
                 number += 1
-                answers = [(one["text"], one["answer_start"]) for one in question.get("answers", ())]
-                known = {"id": question.get("id", number), "question": question["question"]}
-                yield 0, {**known, "context": context, **_answers(answers)}
+                row = {"id": question.get("id", number), "question": question["question"], "context": context}
+                answers = question.get("answers", [] if question.get("is_impossible") else None)
+                if answers is not None:
+                    row |= _answers(f"{path}, question {number}", answers)
+                    if question.get("is_impossible", not answers) != (not answers):
+                        what = f"is_impossible is {question['is_impossible']}, with {len(answers)} answers"
+                        raise ExampleError(f"{path}, question {number}: {what}")
+                yield 0, row
         except (KeyError, TypeError, AttributeError) as error:
             what = "paragraphs, each with context and qas, and those with question, answers, text and answer_start"
             raise ExampleError(
@@ -192,11 +216,16 @@ def _questions(path: Path, texts: list[Any]) -> Rows:
 
 
 def _tagged(path: Path, text: str) -> Rows:
-    """Sentences of CoNLL: the first column is the word and the last its tag; of one column, words alone."""
+    """Sentences of CoNLL: the first column is the word and the last its tag; of one column, words alone.
+
+    A line before a sentence that begins with # and ends with no tag of an entity is a comment.
+    """
     columns, start = 0, 0
     words: list[list[str]] = []
     for line, one in enumerate([*text.split("\n"), ""], start=1):
         cells = [cell.strip() for cell in one.split("\t" if "\t" in one else " ") if cell.strip()]
+        if one.startswith("#") and not words and len(cells) > 1 and not re.match("O$|[A-Z]-", cells[-1]):
+            continue
         if cells and cells[0] != "-DOCSTART-":
             columns, start = columns or len(cells), start or line
             if len(cells) != columns:
@@ -204,6 +233,10 @@ def _tagged(path: Path, text: str) -> Rows:
                 raise ExampleError(f"{path}, line {line}: {what}: {quoted(one.strip(), 60)}")
             words.append(cells)
         elif words:
+            if [cells[0] for cells in words[:2]] == ["1", "2"] and columns > 2:
+                raise ExampleError(
+                    f"{path}, line {start}: expected a word in the first column, which counts them"
+                )
             tags = {"tags": [cells[-1] for cells in words]} if columns > 1 else {}
             yield start, {"tokens": [cells[0] for cells in words], **tags}
             words, start = [], 0

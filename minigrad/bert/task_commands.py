@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 
 from minigrad.bert.checkpoint import from_pretrained, read_architecture, read_config, read_task
-from minigrad.bert.examples import IDENTIFIER, INPUTS, NUMBERS, OR_NONE, from_texts, have_none, read_examples
+from minigrad.bert.examples import (
+    IDENTIFIER,
+    INPUTS,
+    NUMBERS,
+    OR_NONE,
+    TARGETS,
+    from_texts,
+    have_none,
+    read_examples,
+)
 from minigrad.bert.features import EncodedExamples, encode_examples
 from minigrad.bert.finetuning import Finetuning, prepare_finetuning
 from minigrad.bert.formats import read_rows
@@ -153,8 +162,8 @@ def _fine_tuned(
             )
         if len(INPUTS[examples.task]) == 1 and "text_pair" in examples.ignored:
             remark(f"the model has learned single texts: the column text_pair of {options.data} is not read")
-        if "label" in examples.ignored:
-            remark(f"some rows of {options.data} have no label, so there are no scores")
+        if not examples.has_targets and TARGETS[examples.task][0] in examples.ignored:
+            remark(f"some rows of {options.data} have no {TARGETS[examples.task][0]}, so there are no scores")
     needs = ("bert.pooler.", "classifier.", "qa_outputs.")
     model, tokenizer = load(options.model, *needs, kind=MODELS[examples.task])
     labels = model.config.id2label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,40 @@ def test_a_first_line_may_name_the_separator(tmp_path):
 
 def test_a_stray_tab_parts_nothing(tmp_path):
     assert rows(tmp_path, "rows.csv", "text,label\t\na\tb,c\n") == [(2, {"text": "a\tb", "label": "c"})]
+
+
+def test_a_table_of_one_column_and_an_index(tmp_path):
+    """As pandas writes it, and as spreadsheets leave empty columns and lines."""
+    assert rows(tmp_path, "x.tsv", "\ttext\n0\tgood, but long\n") == [
+        (2, {"": "0", "text": "good, but long"})
+    ]
+    assert rows(tmp_path, "x.tsv", "text\ngood, but long\n") == [(2, {"text": "good, but long"})]
+    assert rows(tmp_path, "x.csv", "text;label;;\na;b;;\n;;;\n") == [(2, {"text": "a", "label": "b", "": ""})]
+
+
+def test_tasks_of_glue_by_their_columns(tmp_path):
+    def inputs(header, task, row):
+        examples = read_examples(write(tmp_path, "dev.tsv", f"{header}\n{row}\n"), need_targets=False)
+        assert examples.task == task
+        return examples.rows[0]
+
+    texts = {"id": "3", "text": "a b", "text_pair": "c d", "label": "1"}
+    assert inputs("index\tquestion\tsentence\tlabel", "pairs", "3\ta b\tc d\t1") == texts  # QNLI
+    assert inputs("id\tquestion1\tquestion2\tis_duplicate", "pairs", "3\ta b\tc d\t1") == texts  # QQP
+    mnli = "index\tgenre\tsentence1\tsentence2\tlabel1\tgold_label"
+    assert inputs(mnli, "pairs", "3\tfiction\ta b\tc d\t0\t1") == texts
+    assert inputs("sentence\tlabel", "classify", "a b\t-1") == {
+        "text": "a b"
+    }  # a test, whose labels are not told
+    tagged = {"tokens": ["EU", "rejects"], "pos_tags": [22, 42], "ner_tags": [3, 0]}
+    examples = read_examples(write(tmp_path, "conll.jsonl", json.dumps(tagged)))
+    assert examples.rows == [{"tokens": ["EU", "rejects"], "tags": ["3", "0"]}]
+
+
+def test_all_rows_say_what_columns_there_are(tmp_path):
+    content = '{"text": "a", "label": "x"}\n{"text": "b", "text_pair": "c", "label": "y"}\n'
+    with pytest.raises(ExampleError, match="column 'text_pair': it is missing; there are text, label"):
+        read_examples(write(tmp_path, "rows.jsonl", content))
 
 
 def test_a_question_has_no_line(tmp_path):
@@ -110,6 +145,30 @@ def test_columns_that_are_named(tmp_path):
 # --- JSON ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[{"text": "a"}]\n[{"text": "b"}]', "line 1: it is no JSON: expected the end of the list"),
+        ('[{"text": "a"},]', "line 1: it is no JSON"),
+        ('[{"text": "a"}', "line 1: it is no JSON: expected , or ] after this object"),
+        ('{"text": "a"}\n{"text": "b"}', "and more after it; a file with an object a line is .jsonl"),
+        ('{"data": []} {"data": []}', "and more after it; a file with an object a line is .jsonl"),
+    ],
+)
+def test_nothing_stands_after_the_end(tmp_path, content, message):
+    with pytest.raises(ExampleError) as caught:
+        rows(tmp_path, "rows.json", content)
+    assert message in str(caught.value)
+
+
+def test_a_long_list_is_read_in_time(tmp_path):
+    """Processor time: it grew with the square of the rows."""
+    content = json.dumps([{"text": "word " * 40, "label": 1}] * 20_000)
+    started = time.process_time()
+    assert len(rows(tmp_path, "rows.json", content)) == 20_000
+    assert time.process_time() - started < 5
+
+
 def test_a_list_of_objects(tmp_path):
     text = '\n [\n{"text": "a]",\n "label": 1},\n\n {"text": "b", "label": 2} ]\n'
     assert rows(tmp_path, "rows.json", text) == [
@@ -163,6 +222,60 @@ def test_questions_without_an_answer(tmp_path):
         read_examples(write(tmp_path, "train.jsonl", json.dumps(row)))
 
 
+def test_a_question_of_a_test_file_has_no_answer_to_be_scored_by(tmp_path):
+    path = write(tmp_path, "test.json", squad({"id": 1, "question": "who ?"}))
+    examples = read_examples(path, need_targets=False)
+    assert (examples.has_targets, examples.rows) == (
+        False,
+        [{"id": 1, "question": "who ?", "context": "it was mary"}],
+    )
+    with pytest.raises(ExampleError, match="row 1, column 'answer': it is missing"):
+        read_examples(path)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"text": ["mary"]},
+        {},
+        {"value": "mary"},
+        "mary",
+        5,
+        ["mary"],
+        [{"text": "mary"}],
+        {"text": "mary", "answer_start": [7]},
+        {"text": ["mary", "it"], "answer_start": [7]},
+        {"text": ["mary"], "answer_start": None},
+    ],
+)
+def test_answers_that_are_not_understood(tmp_path, answers):
+    row = {"question": "who ?", "context": "it was mary", "answers": answers}
+    expected = (
+        "line 1, column 'answers': expected text and answer_start of each answer, or a list of each, got"
+    )
+    with pytest.raises(ExampleError, match=expected):
+        read_examples(write(tmp_path, "rows.jsonl", json.dumps(row)))
+    beside = {**row, "answer": "mary", "answer_start": 7}  # then it is a column of the file's own
+    assert "answers" not in read_examples(write(tmp_path, "rows.jsonl", json.dumps(beside))).rows[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ({"answers": MARY[:1], "is_impossible": True}, "question 1: is_impossible is True, with 1 answers"),
+        ({"answers": [], "is_impossible": False}, "question 1: is_impossible is False, with 0 answers"),
+        ({"answers": [*MARY, {"text": "it", "answer_start": 999}]}, "has 'it', got 999, where it has ''"),
+        ({"answers": [*MARY, {"text": "", "answer_start": 0}]}, "expected where the context has '', got 0"),
+        ({"answers": [*MARY, {"text": None, "answer_start": 0}]}, "expected where the context has None, got 0"),
+        ({"answers": [{"text": "it", "answer_start": "x"}]}, "'answer_start': expected the number of characters"),
+    ],
+)  # fmt: skip
+def test_questions_that_contradict_themselves(tmp_path, question, message):
+    with pytest.raises(ExampleError) as caught:
+        read_examples(write(tmp_path, "dev.json", squad({"id": 1, "question": "who ?", **question})))
+    assert message in str(caught.value)
+
+
 # --- Tagged words ----------------------------------------------------------------------------------------
 
 CONLL = """-DOCSTART- -X- -X- O
@@ -206,7 +319,7 @@ def test_words_without_tags(tmp_path):
     [
         ("no.tsv", "text\tlabel\na\tb\nc\n", "no.tsv, line 3: expected 2 cells, as in the header, got 1"),
         ("no.csv", "text;label\na;b;c\n", 'got 3; a text with a semicolon or a line break in it stands in "quotes"'),
-        ("no.csv", "text;text\na;b\n", "its first line has the column 'text' twice"),
+        ("no.csv", "text;text\na;b\n", "its first line, the names of the columns, has 'text' twice"),
         ("no.json", "", "no.json, line 1: it is no JSON"),
         ("no.json", "[]", "no.json has no rows"),
         ("no.json", '[{"a": 1}\n{"a": 2}]', "line 1: it is no JSON: expected , or ] after this object"),
@@ -225,3 +338,11 @@ def test_what_is_wrong_is_named(tmp_path, name, content, message):
     with pytest.raises(ExampleError) as caught:
         read_examples(write(tmp_path, name, content))
     assert message in str(caught.value)
+
+
+def test_comments_and_counted_words(tmp_path):
+    content = "# id 1 domain=train\nParis X X B-LOC\n# X X O\n\n# sent_id = 2\n# X X O\nis X X O\n"
+    assert [row["tokens"] for _, row in rows(tmp_path, "x.conll", content)] == [["Paris", "#"], ["#", "is"]]
+    with pytest.raises(ExampleError, match="line 2: expected a word in the first column, which counts them"):
+        rows(tmp_path, "x.conll", "# sent_id = 1\n1\tSchartau\tB-PER\tO\n2\tsagte\tO\tO\n")
+    assert rows(tmp_path, "x.conll", "1 O\n2 O\n") == [(1, {"tokens": ["1", "2"], "tags": ["O", "O"]})]
