@@ -31,7 +31,7 @@ from minigrad.text.corpus import Corpus, CorpusError, read_corpus
 from minigrad.text.tokenizer import WordPieceTokenizer
 from minigrad.text.wordpiece import MASK
 from minigrad.training.command_line import as_process, python, remark, run_command, say, speaking, typed
-from minigrad.training.folders import latest_checkpoint, read_latest
+from minigrad.training.folders import OtherKindError, latest_checkpoint, read_latest
 from minigrad.training.progress import counting
 from minigrad.training.reading import CheckpointError
 from minigrad.training.state import STATE, TrainingState
@@ -140,7 +140,10 @@ def evaluate_command(options: argparse.Namespace) -> None:
         return
     if options.task or columns_in(options):
         raise ValueError("--task, --text, --pair and --label are of examples, and there is no --data")
-    checkpoint, config, state = read_latest(options.model, lambda folder: described(folder, PRETRAINING))
+    try:
+        checkpoint, config, state = read_latest(options.model, lambda folder: described(folder, PRETRAINING))
+    except OtherKindError as error:
+        raise CheckpointError(f"{error}; a fine-tuned model is scored on a file: --data FILE") from None
     settings = _evaluation_settings(options, state, config)
     require_positions(settings.max_length, config)
     of_run = HELD_OUT if state is None or state.held_out is None else state.held_out

@@ -507,4 +507,6 @@ def test_models_and_files_that_are_of_another_task(trained, tmp_path, failing, c
     message = failing("predict", "--model", trained["pairs"] / "run", "--data", data)
     assert "row 1 (line 2), column 'text_pair': it is missing; there are text" in message
     message = failing("evaluate", "--model", trained["classify"] / "run")
-    assert "is of a run of fine-tuning, not of pre-training" in message
+    assert message.endswith(
+        "is of a run of fine-tuning, not of pre-training; a fine-tuned model is scored on a file: --data FILE"
+    )
