@@ -68,7 +68,7 @@ class Finetuning(BertTraining):
         size, padding = arguments.batch_size, model.config.pad_token_id
         self.train, self.examples = train, held_out
         if train.task in NUMBERS:
-            self.unit = float(np.std([row["label"] for row in train.rows]))
+            self.unit = float(np.std([row["label"] for row in train.rows])) or 1.0
         self.kind = finetuning_kind(train.task)
         held = held_out.features if held_out else []
         batches = [pad(held[i : i + size], padding) for i in range(0, len(held), size)]

@@ -218,14 +218,18 @@ def _questions(path: Path, texts: list[Any]) -> Rows:
 def _tagged(path: Path, text: str) -> Rows:
     """Sentences of CoNLL: the first column is the word and the last its tag; of one column, words alone.
 
-    A line before a sentence that begins with # and ends with no tag of an entity is a comment.
+    A line before a sentence that begins with # and ends with no tag of an entity is a comment, if it has an = or
+    another number of columns.
     """
     columns, start = 0, 0
     words: list[list[str]] = []
     for line, one in enumerate([*text.split("\n"), ""], start=1):
         cells = [cell.strip() for cell in one.split("\t" if "\t" in one else " ") if cell.strip()]
         if one.startswith("#") and not words and len(cells) > 1 and not re.match("O$|[A-Z]-", cells[-1]):
-            continue
+            if "=" in one or len(cells) not in (2, columns):
+                continue
+            what = "is this a comment, or the word #? Take it out if it is a comment"
+            raise ExampleError(f"{path}, line {line}: {what}: {quoted(one.strip(), 60)}")
         if cells and cells[0] != "-DOCSTART-":
             columns, start = columns or len(cells), start or line
             if len(cells) != columns:

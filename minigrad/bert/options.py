@@ -89,8 +89,8 @@ list of objects or SQuAD's questions, .conll with a word and its tag a line. The
   text, text_pair, label                   pairs: a class for two texts; similarity: a number
   question, context, answer, answer_start  qa: the answer in a text; answer_start counts characters from 0
   tokens, tags                             tag: a tag of each word (lists, or .conll)
-Columns of other names: --text, --pair, --label; GLUE's sentence, sentence1 and sentence2 are known. All rows are
-checked before anything is trained.
+Columns of other names: --text, --pair, --label; those of GLUE are known. All rows are checked before anything is
+trained.
 
 With --eval, the model is scored after each epoch: accuracy, beside what the commonest label alone would get, and F1
 (of classes the mean, macro F1; of answers exact match and overlap of words; of tags B-, I- and O the F1 of entities);
@@ -115,7 +115,7 @@ Of typed texts a line each: any number of them for classes and tags, two for pai
 
 COMPARE = """\
 How alike texts are: the cosine of their vectors, each the mean of the last layer's vectors of its tokens. Use a model
-that was trained for this, such as all-MiniLM-L6-v2; with others the cosine says little. A folder of
+that was trained for this, such as all-MiniLM-L6-v2; with others the cosine may say little. A folder of
 sentence-transformers is read as it is: if its configuration asks for it, the vector of [CLS] takes the mean's place.
   TEXT TEXT …                the first beside each of the others, the most alike first
   TEXT … --data FILE         the rows of a file that are most like each text (--top)

@@ -116,7 +116,7 @@ def scores(
 def correlations(gold: np.ndarray, guessed: np.ndarray) -> dict[str, float]:
     """pearson, of two rows of numbers, and spearman, of their ranks: -1 … 1; 0 where all of one are equal.
 
-    Equal numbers share their ranks' mean (Kendall 1938).
+    Equal numbers share their ranks' mean (Kendall 1945).
     """
     return {"pearson": _pearson(gold, guessed), "spearman": _pearson(_ranks(gold), _ranks(guessed))}
 

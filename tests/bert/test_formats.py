@@ -345,4 +345,14 @@ def test_comments_and_counted_words(tmp_path):
     assert [row["tokens"] for _, row in rows(tmp_path, "x.conll", content)] == [["Paris", "#"], ["#", "is"]]
     with pytest.raises(ExampleError, match="line 2: expected a word in the first column, which counts them"):
         rows(tmp_path, "x.conll", "# sent_id = 1\n1\tSchartau\tB-PER\tO\n2\tsagte\tO\tO\n")
+    for content in (
+        "# NN\nis VBZ\n",
+        "it PRP\n\n# comment\nis VBZ\n",
+    ):  # a word that is lost would not be missed
+        with pytest.raises(
+            ExampleError, match=r"is this a comment, or the word #. Take it out if it is a comment: '# "
+        ):
+            rows(tmp_path, "x.conll", content)
+    plain = rows(tmp_path, "x.conll", "# a comment of words\nit PRP\n")
+    assert plain == [(2, {"tokens": ["it"], "tags": ["PRP"]})]
     assert rows(tmp_path, "x.conll", "1 O\n2 O\n") == [(1, {"tokens": ["1", "2"], "tags": ["O", "O"]})]

@@ -13,6 +13,9 @@ import pytest
 import tiny_task
 
 from minigrad.bert.__main__ import main
+from minigrad.bert.checkpoint import read_config
+from minigrad.bert.settings import FinetuningArguments
+from minigrad.bert.trained import trained_model
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "book" / "library.md"
@@ -94,6 +97,12 @@ def options_on_the_page(command: str) -> list[str]:
     head = f"| I have | I run `python -m minigrad.bert {command}` with |"
     _, _, rest = PAGE.read_text(encoding="utf-8").partition(head)
     return re.findall(r"\| `(--data [^`]+)` \|", rest.partition("\n\n")[0])
+
+
+def test_numbers_on_the_page_are_those_of_the_library():
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"which reads {read_config(trained_model()).max_position_embeddings} tokens at most" in page
+    assert f"cut at `--max-length` tokens: {FinetuningArguments.max_length}, or" in page
 
 
 def test_each_kind_of_file_is_on_the_page():

@@ -228,9 +228,8 @@ class Path:
             belongs = "It has been changed on the way. "
         for case in sorted(self.wrong):
             mine = step.mine.values[case]
-            right = dict(laid(step.right.values[case], mine)).get(
-                step.layout, mine
-            )  # not laid out so in each case
+            # It may not be laid out so in each case.
+            right = dict(laid(step.right.values[case], mine)).get(step.layout, mine)
             for turn, (got, want) in enumerate(zip(mine, right, strict=True), 1):
                 if found := self._difference(got, want):
                     when = f" in turn {turn}," if turn > 1 else ""
